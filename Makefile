@@ -1,6 +1,6 @@
 # Each target does its own set-up; a second call finds it done and says nothing about it.
 .DEFAULT_GOAL := help
-.PHONY: help docs picture demo demo-tests demo-ticket demo-ui demo-llm test test-long test-slow check lint types contracts census campaign bench snapshots format lock clean packages browser clients sandbox
+.PHONY: help docs picture demo demo-tests demo-ticket demo-ui demo-llm test test-long test-slow test-plain check lint types contracts census campaign bench snapshots format lock clean packages browser clients langgraph sandbox
 
 BIN := .venv/bin
 PREPARE := @sh scripts/prepare
@@ -15,8 +15,8 @@ SOURCES := $(patsubst %/__init__.py,%,$(wildcard interlock/*/__init__.py)) $(wil
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 
-demo: browser ## run the whole way of one task on a real page (DIR=…, EXAMPLE=… for another copy)
-	@$(BIN)/interlock demo --dir $(DIR) $(if $(EXAMPLE),--example $(EXAMPLE))
+demo: browser ## run the whole way of one task on a real page (DIR=… for another folder)
+	@$(BIN)/interlock demo --dir $(DIR)
 
 demo-tests: packages sandbox ## run a scripted agent that weakens a failing pytest test, is refused, and fixes the bug (DIR=… for another folder)
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/interlock demo --example pytest-project --dir $(if $(filter file,$(origin DIR)),artifacts/demo-tests,$(DIR))
@@ -37,8 +37,11 @@ test-long: browser clients sandbox ## run what `make test` leaves out: more rows
 	@$(PYTEST) -n $(WORKERS) --dist loadfile --hypothesis-profile=long -m "(long or hypothesis) and not campaign and not slow"
 
 # Programs with a sandbox of their own see no folder of the machine below /dev, so not the disk in memory either.
-test-slow: packages ## run the tests with the local model at length and inside the command-line agents that are installed
+test-slow: packages langgraph ## run the tests with LangGraph's tools and inside the command-line agents that are installed
 	@$(subst $$(sh scripts/memory-disk),$${TMPDIR:-/tmp},$(PYTEST)) -n 2 -m slow
+
+test-plain: browser clients ## run the tests as on a machine without bubblewrap and /proc
+	@INTERLOCK_PROC=off $(PYTEST) -n $(WORKERS)
 
 check: lint types contracts census docs test test-long ## run lint, types, import contracts, the census, the documentation and tests, the long ones too
 
@@ -58,8 +61,8 @@ census: packages ## count what makes the code hard to live in, and refuse what g
 campaign: browser clients sandbox ## run the campaigns: what is killed, stopped and fuzzed for hours before a release
 	@$(PYTEST) -n $(WORKERS) --hypothesis-profile=campaign -m campaign
 
-bench: packages ## run every measurement but that of the local model, which takes an hour
-	@set -e; for file in $(filter-out benchmarks/local_model.py,$(wildcard benchmarks/*.py)); do echo "== $$file"; $(BIN)/python "$$file"; done
+bench: packages ## run every measurement
+	@set -e; for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python "$$file"; done
 
 snapshots: browser clients sandbox ## write the snapshots anew; review them like code
 	@$(PYTEST) --snapshot-update -m "not campaign and not slow"
@@ -90,6 +93,9 @@ browser:
 
 clients:
 	$(PREPARE) packages clients
+
+langgraph:
+	$(PREPARE) packages langgraph
 
 sandbox:
 	$(PREPARE) packages sandbox

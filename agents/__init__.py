@@ -7,13 +7,32 @@ from interlock.agents.reply import reply
 from interlock.agents.runners import make_runner, remote_request
 
 __all__ = [
-    "REMOTE", "AgentConfigError", "Answer", "Ask", "Remote", "Runner", "RunnerError", "make_runner", "remote_request",
+    "REMOTE",
+    "AgentConfigError",
+    "Answer",
+    "Ask",
+    "Remote",
+    "Runner",
+    "RunnerError",
+    "make_runner",
+    "remote_request",
     "reply",
-]  # fmt: skip
+]
 
 PUBLIC_MODULES: Final = (
-    "ask", "changes", "confined", "contract", "file_refusals", "files", "model_spec", "prompt", "quoting",
-    "recording", "recording_file", "role_file", "runners", "runners.model_settings", "runners.models",
-    "runners.recorded", "runners.turn", "tables", "tools", "usage",
-)  # fmt: skip
+    "ask",
+    "changes",
+    "confined",
+    "contract",
+    "file_refusals",
+    "files",
+    "model_spec",
+    "prompt",
+    "quoting",
+    "role_file",
+    "runners",
+    "tables",
+    "tools",
+    "usage",
+)
 """What others import besides the names above: the parts of an ask, of its records and of a runner's settings."""

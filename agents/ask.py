@@ -23,11 +23,23 @@ Notice: TypeAlias = Callable[[Mapping[str, Any]], None]
 RUN: Final = "INTERLOCK_RUN"
 REQUEST_SCHEMA: Final = "interlock.ask/1"
 
+# The reservations take no longer name of an agent.
 _MAX_NAME_CHARS: Final = 100
 _PUBLIC: Final = (
-    "ask_id", "run_id", "task_id", "role", "step", "attempt", "turn", "reask", "tree", "evidence", "reports_dir",
-    "system", "prompt",
-)  # fmt: skip
+    "ask_id",
+    "run_id",
+    "task_id",
+    "role",
+    "step",
+    "attempt",
+    "turn",
+    "reask",
+    "tree",
+    "evidence",
+    "reports_dir",
+    "system",
+    "prompt",
+)
 """What an agent in another process gets of an ask."""
 
 
@@ -36,6 +48,7 @@ def agent_of_run(run_id: str) -> str:
     name = f"run:{run_id}"
     if len(name) <= _MAX_NAME_CHARS:
         return name
+    # The digest keeps two long ids apart that begin alike; with its hyphen it takes 17 characters.
     return f"{name[: _MAX_NAME_CHARS - 17]}-{sha256(run_id.encode()).hexdigest()[:16]}"
 
 
@@ -75,8 +88,6 @@ class Ask:
         in_scope: Returns whether a path relative to the root is in the scope of the task.
         inputs: Files and folders that the task names as its sources: an agent may read them outside the scope too.
         commands: argv by name: what an agent may have run; for a build role the commands of the task's gates too.
-        correction: After a refusal, what is said of the last answer, for an agent that has assignment and answer before
-            it; `prompt` holds it too. Empty when there is none.
         limits: What is left of the budgets for this answer.
         at_work: Called with the process id of a program that does the work, and with None when all of it has ended.
         notice: Called with what the agent is doing meanwhile, as `{kind: "working", role, tool, calls, tokens}`.
@@ -99,11 +110,11 @@ class Ask:
     task: str = ""
     required: tuple[str, ...] = ()
     status: str = ""
+    # What follows is the same for a whole run or cannot be compared: two asks are equal by what is asked.
     protocol: EnvelopeProtocol | None = field(default=None, compare=False, repr=False)
     in_scope: Callable[[str], bool] = field(default=lambda _path: False, compare=False, repr=False)
     inputs: tuple[str, ...] = ()
     commands: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
-    correction: str = ""
     limits: Limits = field(default_factory=Limits)
     notice: Notice = field(default=lambda _step: None, compare=False, repr=False)
     at_work: Callable[[int | None], None] = field(default=lambda _pid: None, compare=False, repr=False)
@@ -186,16 +197,7 @@ REMOTE: Final = Remote.REMOTE
 """In place of a runner when the answer comes from outside: the run waits until it is handed in."""
 
 
-class AgentsError(InterlockError):
-    """The base of the errors of runners and of their configuration.
-
-    Fix: It has no code of its own: do what its message says, and start the run again.
-    """
-
-    code = "AGT900"
-
-
-class RunnerError(AgentsError):
+class RunnerError(InterlockError):
     """There is no response to an ask. The runner, its script or its environment must be fixed.
 
     Fix: The program or model gave no text: see in the message whether it is missing, refused the call or ran out of
@@ -211,21 +213,19 @@ class RunnerError(AgentsError):
         self.spent = spent
 
 
-class AgentConfigError(AgentsError):
+class AgentConfigError(InterlockError):
     """The user's configuration of an agent cannot be used.
 
     Fix: Nothing was asked yet. Correct the key that the message names, in `[agents.ROLE]` of interlock.toml or of
     the task.
 
-    `key` is the place in the file, such as `agents.visual-qa.script`; `problems` are all that were found, this one
-    first, where there are more.
+    `key` is the place in the file, such as `agents.visual-qa.script`.
     """
 
     code = "AGT901"
 
-    def __init__(self, path: str, key: str, message: str, fix: str, problems: tuple[str, ...] = ()) -> None:
+    def __init__(self, path: str, key: str, message: str, fix: str) -> None:
         super().__init__(message, fix)
-        self.problems = problems
         self.path = path
         self.key = key
 
@@ -247,6 +247,7 @@ def brought(runner: Runner, ask: Ask, redactor: Redactor, most_chars: int) -> An
         message, fix = redactor.text(error.message), redactor.text(error.fix)
         if (message, fix) == (error.message, error.fix):
             raise
+        # Without its cause, whose text has the key still.
         raise RunnerError(message, fix, error.spent) from None
     if isinstance(answer, str):
         answer = Answer(answer, Usage(calls=1, seconds=time.monotonic() - started, usd=None), cost_reported=False)
@@ -257,5 +258,6 @@ def brought(runner: Runner, ask: Ask, redactor: Redactor, most_chars: int) -> An
 
 def kept(answer: Answer, redactor: Redactor, most_chars: int) -> Answer:
     """Return an answer as it is kept and judged: without keys, and cut where it is too large to be accepted."""
+    # Keys go before the text is cut, since half of one would not be known as a key.
     text, model, stopped = map(redactor.text, (answer.text, answer.model, answer.stopped))
     return replace(answer, text=text[:most_chars], model=model, stopped=stopped)

@@ -9,12 +9,10 @@ from interlock.agents.quoting import bounded, data_block, listing, visible
 
 TITLE: Final = "What changed since the run began"
 """The heading of this part of an assignment."""
-MAX_LISTED_BYTES: Final = 3 * 1024
-MAX_DIFF_BYTES: Final = 14 * 1024
-"""How much of all diffs an assignment quotes."""
-MAX_COMPARED_BYTES: Final = 128 * 1024
-"""A larger file is named, and not compared line by line."""
+MAX_DIFF_BYTES: Final = 10 * 1024
+"""How much of all diffs an assignment quotes; a quarter of it for the names of the files."""
 MAX_COMPARED_LINES: Final = 4000
+"""A longer file is named, and not compared: that may take for ever."""
 
 _ABSENT: Final = "/dev/null"
 
@@ -36,21 +34,19 @@ class ChangedFile:
 
 
 def changed_files(files: Sequence[ChangedFile]) -> str:
-    """Return quotations about changed files: their names, those outside the scope first, then all diffs.
-
-    Every file has its fair part of the diff: short ones are whole, and long ones are cut.
-    """
+    """Return quotations about changed files: their names, those outside the scope first, then a part of each diff."""
     if not files:
         return "- none"
+    # False sorts first: a reviewer must see what lies outside the scope, whatever is cut.
     rows = sorted(files, key=lambda file: (file.in_scope, file.path))
     names = [f"{file.kind}, {_whose(file)}: {file.path}" for file in rows]
-    listed = listing("the names of the files, each behind what Interlock found", names, MAX_LISTED_BYTES)
+    listed = listing("the names of the files, each behind what Interlock found", names, MAX_DIFF_BYTES // 4)
     shown = [(file, f"{_title(file)}\n{file.diff.rstrip()}") for file in rows if file.diff.strip()]
     if not shown:
         return listed
     # Each line of the quotation begins with a bar and a blank, which count too.
-    limits = _shares([len(text.encode()) + 2 * text.count("\n") + 4 for _, text in shown], MAX_DIFF_BYTES)
-    cut = "\n".join(bounded(text, max(limit, 64)) for (_, text), limit in zip(shown, limits, strict=True))
+    share = max(64, MAX_DIFF_BYTES // len(shown) * 3 // 4)
+    cut = "\n".join(bounded(text, share) for _, text in shown)
     return f"{listed}\n\n{data_block('the files, each below its name', cut, MAX_DIFF_BYTES)}"
 
 
@@ -63,19 +59,21 @@ def unified(path: str, old: bytes | None, new: bytes | None) -> str:
     if None in texts:
         sizes = " → ".join("absent" if data is None else f"{len(data)} bytes" for data in (old, new))
         return f"[not compared line by line: {sizes}]"
+    # Lines end at newlines alone; `splitlines` takes form feeds and the like for ends too.
     before, after = ((text or "").split("\n") for text in texts)
     if max(len(before), len(after)) > MAX_COMPARED_LINES:
         return f"[not compared line by line: {len(before)} → {len(after)} lines]"
+    # A newline in the name would make lines of the diff.
     name = " ".join(path.split())
     names = (_ABSENT if old is None else f"a/{name}", _ABSENT if new is None else f"b/{name}")
     return "\n".join(difflib.unified_diff(before, after, *names, lineterm=""))
 
 
 def _text(data: bytes | None) -> str | None:
-    """Return the text of a file; None when it is none, or too long."""
+    """Return the text of a file; None when it is none."""
     if data is None:
         return ""
-    if len(data) > MAX_COMPARED_BYTES or b"\0" in data:
+    if b"\0" in data:
         return None
     try:
         return data.decode("utf-8")
@@ -95,24 +93,14 @@ def _title(file: ChangedFile) -> str:
     return f"=== {file.kind}, {_whose(file)}: {' '.join(file.path.split())} ==="
 
 
-def _shares(sizes: Sequence[int], total: int) -> list[int]:
-    """Divide a total among sizes, so that what small ones do not need is left to large ones."""
-    given = [0] * len(sizes)
-    for done, index in enumerate(sorted(range(len(sizes)), key=lambda index: sizes[index])):
-        given[index] = min(sizes[index], total // (len(sizes) - done))
-        total -= given[index]
-    return given
-
-
 MAX_FAILED_BYTES: Final = 5 * 1024
 """How much all failed gates take of an assignment."""
 
 MEASURED: Final = ("the tests of", "the end of the log of")
 """How the origin begins of what is quoted from a command's results."""
 
-_MAX_GATES: Final = 4
-_MIN_MESSAGE: Final = 80
-_MORE: Final = "\n    […]"
+# So many failed gates are quoted, so that each has space for its tests; the others are counted.
+_GATES: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,10 +127,10 @@ class FailedGate:
 
 def failed_gates(rows: Sequence[FailedGate]) -> str:
     """Return Markdown about at least one failed gate, of about `MAX_FAILED_BYTES`; names come before messages."""
-    share = MAX_FAILED_BYTES // min(len(rows), _MAX_GATES)
-    parts = [_gate(row, share) for row in rows[:_MAX_GATES]]
-    if len(rows) > _MAX_GATES:
-        parts.append(f"[{len(rows) - _MAX_GATES} more gates left out]")
+    share = MAX_FAILED_BYTES // min(len(rows), _GATES)
+    parts = [_gate(row, share) for row in rows[:_GATES]]
+    if len(rows) > _GATES:
+        parts.append(f"[{len(rows) - _GATES} more gates left out]")
     return "\n\n".join(parts)
 
 
@@ -173,16 +161,12 @@ def _tests(tests: Sequence[FailedTest], limit: int) -> str:
     """Return each test's name on a line, and below it as much of its message as the names leave space for."""
     names = [_line(test.id, 300) for test in tests]
     each = (limit - sum(len(name.encode()) + 3 for name in names)) // len(names)
-    return "\n".join(name + _message(test.message, each) for name, test in zip(names, tests, strict=True))
-
-
-def _message(text: str, limit: int) -> str:
-    if limit < _MIN_MESSAGE or not text.strip():
-        return ""
-    shown, size = "", 0
-    for line in visible(text.strip("\n")).split("\n"):
-        size += len(line.encode()) + 7  # a bar, a blank, four of indentation, the end of the line
-        if size > limit - len(_MORE):
-            return shown + (_MORE if shown else f"\n    {bounded(line, limit - 16)}")
-        shown += f"\n    {line}"
-    return shown
+    rows: list[str] = []
+    for name, test in zip(names, tests, strict=True):
+        rows.append(name)
+        # Where less than a line is left for each message, the names of the tests say more.
+        if each >= 80 and test.message.strip():
+            # Each line of a message takes a bar, a blank and its indentation besides.
+            message = bounded(visible(test.message.strip("\n")), each * 3 // 4)
+            rows += [f"    {line}" for line in message.split("\n")]
+    return "\n".join(rows)

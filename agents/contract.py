@@ -81,6 +81,7 @@ def answer_form(ask: Ask) -> str:
     role = protocol.roles[ask.role]
     rows = outcomes(role)
     entries: dict[str, Sequence[str]] = {**ask.evidence}
+    # Nothing was collected for a gate whose evidence is written; the role writes it before it answers.
     if not entries and role.certifies and protocol.gate(role.certifies).grade == "written":
         keys = protocol.gate(role.certifies).evidence or ("reports",)
         entries = dict.fromkeys(keys, (f"{ask.reports_dir}/<file>",))
@@ -136,6 +137,7 @@ def _statuses(role: Role, protocol: Protocol) -> list[str]:
 
 def _owner(status: Status, protocol: Protocol) -> str:
     owner = STATUS_OWNER[status]
+    # The table of statuses names the shipped roster; another one has its own role that hands over.
     if owner == "frontend-implementer":
         return next((role.name for role in protocol.of_kind("build") if role.hands_over), owner)
     return f"the {owner}" if owner == "assigned build agent" else owner
@@ -143,6 +145,7 @@ def _owner(status: Status, protocol: Protocol) -> str:
 
 def _gates(role: Role, protocol: Protocol) -> list[str]:
     rows: list[str] = []
+    # The gates of others are not listed one by one, so that no role is tempted to certify them.
     for gate in protocol.gates.values():
         if gate.certifier == ANYBODY:
             rows.append(f"`{gate.id}` ({gate.title}): list it in GATES_PASSED; it needs no entry in EVIDENCE.")

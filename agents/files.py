@@ -7,9 +7,11 @@ from threading import Lock
 
 from interlock.agents.ask import Ask, RunnerError
 from interlock.agents.confined import delete_confined, write_confined
-from interlock.agents.file_refusals import Answer, RefusedError, answering, encoded, refusal, text_of, unusable
+from interlock.agents.file_refusals import Answer, RefusedError, answering, encoded, refusal, unusable
 from interlock.agents.readable_files import ReadableFiles
+from interlock.core import patterns
 from interlock.core.project import NoProject
+from interlock.core.text import shown
 from interlock.reservations import (
     Caller,
     NotCoveredError,
@@ -17,13 +19,11 @@ from interlock.reservations import (
     Runtime,
     guarded,
     open_runtime,
-    patterns,
     place,
     process,
     replace,
 )
 from interlock.reservations.errors import ReservationError
-from interlock.reservations.rules import shown
 
 
 def as_written(runtime: Runtime) -> Runtime:
@@ -34,6 +34,7 @@ def as_written(runtime: Runtime) -> Runtime:
     """
 
     def real(root: str, path: str) -> Sequence[str]:
+        # The last name is what the path really is; an absolute one is outside of the checkout.
         names = runtime.real(root, path)
         return (path,) if names[-1].startswith("/") else names
 
@@ -60,9 +61,7 @@ def run_caller(root: str, agent: str) -> tuple[place.Place, Caller, str]:
             f"INTERLOCK_PROJECT names {found.root}, and the run works in {here}, which is not below it",
             "Unset INTERLOCK_PROJECT, or let it name the checkout that the run works in.",
         )
-    pid = os.getpid()
-    own = process.from_proc(pid) or process.from_ps("-p", str(pid)).get(pid)
-    caller = Caller(agent, "agent", found.root, "run", process.host(), pid, own.started if own is not None else "")
+    caller = Caller(agent, "agent", found.root, "run", process.host(), *process.own())
     below = os.path.relpath(here, found.root)
     return found, caller, "" if below == "." else below
 
@@ -105,15 +104,7 @@ class ScopedFiles(ReadableFiles):
         Where leases are held, this answer and those of the other changes have the `token` of the lease too.
         """
         with answering({"path": shown(path)}) as answer:
-            name, data = self._allowed(path, self._scope), encoded(text_of("text", text), path)
-            answer.update(self._change(name, path, lambda: write_confined(self._root, name, data)))
-            answer["bytes"] = len(data)
-        return answer
-
-    def write_bytes(self, path: str, data: bytes) -> Answer:
-        """Put bytes at a path, like `write`; for programs, whose files may be pictures of any size."""
-        with answering({"path": shown(path)}) as answer:
-            name = self._allowed(path, self._scope)
+            name, data = self._allowed(path, self._scope), encoded(text, path)
             answer.update(self._change(name, path, lambda: write_confined(self._root, name, data)))
             answer["bytes"] = len(data)
         return answer
@@ -125,18 +116,13 @@ class ScopedFiles(ReadableFiles):
         """
         with answering({"path": shown(path)}) as answer:
             name = self._allowed(path, self._scope)
-            text_of("old", old)
-            text_of("new", new)
 
             def put() -> None:
                 text = self._text(name, path)
                 count = text.count(old) if old else 0
                 if count != 1:
                     found = "an empty text" if not old else f"{count} such places"
-                    raise refusal(
-                        "AGT916", "The text to replace is not in the file exactly once.", place=path,
-                        found=found, expected="exactly one", fix="Read the file, and give more of the text around it.",
-                    )  # fmt: skip
+                    raise refusal("AGT916", path, found, expected="exactly one")
                 data = encoded(text.replace(old, new), path)
                 write_confined(self._root, name, data)
                 answer["bytes"] = len(data)
@@ -160,6 +146,7 @@ class ScopedFiles(ReadableFiles):
             except RunnerError as error:
                 raise unusable(path, error) from error
 
+        # An edit reads and writes: two threads that edit one file would lose a change between the two.
         with self._changing:
             return self._act(name, path, act)
 
@@ -189,8 +176,10 @@ class LeasedFiles(ScopedFiles):
 
     def _act(self, name: str, path: str, action: Callable[[], None]) -> Answer:
         """Do something to a file under a lease, and return its token; without an own one, one is taken first."""
+        # Whoever reaches the file by another name, as through a link, holds it under the same one.
         held = self._reservations.runtime.real(self._reservations.caller.root, self._prefix + name)[-1]
         own = self._reservations.my_reservations()["reservations"]
+        # A shared lease lets others read the same file in peace, and gives no right to write it.
         if not any(row["exclusive"] and patterns.matches(row["pattern"], held) for row in own):
             answer = self._reservations.reserve_files([patterns.quote(held)], reason=f"writes {shown(path)}")
             if answer["errors"]:

@@ -12,22 +12,12 @@ from interlock.core.finding import Finding
 from interlock.envelope.protocol import ANYBODY, DEFAULT_PROTOCOL, STATUS_MEANING, EvidenceKey, Protocol, Role, Status
 
 KIB: Final = 1024
-MAX_ASSIGNMENT_BYTES: Final = 40 * KIB
-"""No assignment is longer, its contract and answer form apart."""
+MAX_QUOTED_BYTES: Final = 3 * KIB // 2
+"""How much one section of an assignment quotes, changes and failed gates apart: all of them together take 40 KiB."""
 MAX_REASK_BYTES: Final = 16 * KIB
 """How much of the findings a re-ask repeats: more than the validator ever says about one answer."""
-MAX_REFUSED_BYTES: Final = 8 * KIB
-"""How much of the refused answer a re-ask quotes."""
 
-_MAX_TASK: Final = 3 * KIB // 4
-_MAX_GATES: Final = 2 * KIB
-_MAX_LIST: Final = KIB
-_MAX_FILES: Final = 2 * KIB
-_MAX_REASONS: Final = 5 * KIB // 2
-_MAX_COMMENTS: Final = 3 * KIB
-_MAX_FOUND: Final = 3 * KIB // 2
-_MAX_OUTPUT: Final = 3 * KIB // 4
-_MAX_OUTPUTS: Final = 2
+# So many digits of a digest tell the files of one task apart.
 _DIGITS: Final = 16
 _NONE: Final[Mapping[str, str]] = {}
 _PUT_BACK: Final = (
@@ -74,49 +64,44 @@ def assignment(
     """
     protocol = ask.protocol or DEFAULT_PROTOCOL
     role = protocol.roles[ask.role]
+    # In the place of a digest stands why the files cannot be read.
     is_read = ask.tree.startswith("sha256:")
     rows = [
-        ("Task", bounded(visible(ask.task), _MAX_TASK)),
+        ("Task", bounded(visible(ask.task), MAX_QUOTED_BYTES)),
         ("You are", role.name),
         ("Status now", f"{ask.status}: {STATUS_MEANING[cast('Status', ask.status)]}"),
         ("Attempt", f"{ask.attempt} of {attempts}"),
         ("Tree", ask.tree if is_read else "the files in scope cannot be read"),
         ("Your reports folder", ask.reports_dir),
-        *([] if page is None else [("Page", bounded(visible(page), _MAX_LIST // 2))]),
+        *([] if page is None else [("Page", bounded(visible(page), MAX_QUOTED_BYTES))]),
     ]
     sections = [
         f"# Assignment {ask.task_id}\n\n" + "\n".join(f"- {name}: {value}" for name, value in rows),
         f"## What to do now\n\n{_order(role, protocol, rework=ask.attempt > 1, page=page is not None)}",
         f"## Gates of the task\n\n{_gates(protocol, role, ask.required, certified, gate_notes)}",
-        f"## Inputs\n\n{bullets(ask.inputs, _MAX_LIST)}",
-        f"## Scope\n\n{bullets(scope, _MAX_LIST // 2)}",
+        f"## Inputs\n\n{bullets(ask.inputs, MAX_QUOTED_BYTES)}",
+        f"## Scope\n\n{bullets(scope, MAX_QUOTED_BYTES)}",
     ]
     if role.kind == "build" and ask.commands:
-        listed = bullets([f"{name}: {shlex.join(argv)}" for name, argv in ask.commands.items()], _MAX_LIST)
+        listed = bullets([f"{name}: {shlex.join(argv)}" for name, argv in ask.commands.items()], MAX_QUOTED_BYTES)
         how = "In the root, each by its name where a tool takes names, else written exactly so:"
         sections.append(f"## Commands you may run\n\n{how}\n\n{listed}")
     if not is_read:
-        sections.append(f"## Why the files cannot be read\n\n{data_block('reading them', ask.tree, _MAX_LIST)}")
+        sections.append(f"## Why the files cannot be read\n\n{data_block('reading them', ask.tree, MAX_QUOTED_BYTES)}")
     sections += _work(fail_reasons, failed, put_back, changes, comments)
     sections += _quotations(ask.evidence, digests, collected_findings, outputs, page=page is not None)
+    # Our own rules are read last, behind everything that others wrote.
     return "\n\n".join([*sections, contract(role.name, protocol, examples=False), answer_form(ask)])
 
 
-def correction(findings: str) -> str:
-    """Return what an agent gets after a refusal, for one that has its assignment and its answer before it."""
-    return f"# Your last answer was refused\n\n{bounded(findings.strip(), MAX_REASK_BYTES)}"
-
-
-def reask(prompt: str, findings: str, *, refused: str | None = None) -> str:
+def reask(prompt: str, findings: str, refused: str) -> str:
     """Return the prompt for the ask after a refusal: the assignment, the findings, and the refused answer as data.
 
-    It never grows with the number of refusals: `prompt` is the assignment itself, not the last re-ask. An agent that
-    keeps a conversation does not need the refused answer.
+    It never grows with the number of refusals: `prompt` is the assignment itself, not the last re-ask.
     """
-    parts = [prompt, correction(findings)]
-    if refused is not None:
-        parts.append(data_block("your last answer, with line numbers", refused, MAX_REFUSED_BYTES, numbered=True))
-    return "\n\n".join(parts)
+    said = f"# Your last answer was refused\n\n{bounded(findings.strip(), MAX_REASK_BYTES)}"
+    quoted = data_block("your last answer, with line numbers", refused, MAX_REASK_BYTES // 2, numbered=True)
+    return "\n\n".join([prompt, said, quoted])
 
 
 def _work(
@@ -129,15 +114,15 @@ def _work(
     """Return the sections about the work so far: why it was sent back, what it changed, and what people say of it."""
     sections: list[str] = []
     if fail_reasons:
-        reasons = data_block("the round before", "\n".join(fail_reasons), _MAX_REASONS)
+        reasons = data_block("the round before", "\n".join(fail_reasons), 2 * MAX_QUOTED_BYTES)
         sections.append(f"## What failed before\n\n{reasons}")
     if comments:
-        quoted = data_block("people who read the work", "\n".join(comments), _MAX_COMMENTS)
+        quoted = data_block("people who read the work", "\n".join(comments), 2 * MAX_QUOTED_BYTES)
         sections.append(f"## Comments on lines\n\nDeal with each, or say in OUTPUT why not.\n\n{quoted}")
     if failed:
         sections.append(f"## What Interlock measured then\n\n{failed_gates(failed)}")
     if put_back:
-        names = listing("the names of the files", put_back, _MAX_LIST)
+        names = listing("the names of the files", put_back, MAX_QUOTED_BYTES)
         sections.append(f"## What was put back\n\n{_PUT_BACK}\n\n{names}")
     if changes is not None:
         sections.append(f"## {TITLE}\n\n{changed_files(changes)}")
@@ -156,19 +141,18 @@ def _quotations(
     sections: list[str] = []
     if files:
         listed = "\n".join(
-            f"{key}:\n{bullets([_with_digest(path, digests) for path in paths], _MAX_FILES // len(files))}"
+            f"{key}:\n{bullets([_with_digest(path, digests) for path in paths], MAX_QUOTED_BYTES // len(files))}"
             for key, paths in files.items()
         )
-        quoted = data_block("the names of the files, by key", listed, 2 * _MAX_FILES)
+        quoted = data_block("the names of the files, by key", listed, 2 * MAX_QUOTED_BYTES)
         sections.append(f"## What Interlock collected for you\n\n{quoted}")
     if findings:
         found = "\n".join(f"{item.level} {item.code}: {item.message} Found: {item.found}" for item in findings)
         whom = "the page" if page else "what they ran"
-        sections.append(
-            f"## What the collectors found\n\n{data_block(f'the collectors, which quote {whom}', found, _MAX_FOUND)}"
-        )
-    for author, text in tuple(outputs.items())[-_MAX_OUTPUTS:]:
-        sections.append(f"## What {author} reported\n\n{data_block(author, text, _MAX_OUTPUT)}")
+        quoted = data_block(f"the collectors, which quote {whom}", found, MAX_QUOTED_BYTES)
+        sections.append(f"## What the collectors found\n\n{quoted}")
+    for author, text in tuple(outputs.items())[-2:]:
+        sections.append(f"## What {author} reported\n\n{data_block(author, text, MAX_QUOTED_BYTES)}")
     return sections
 
 
@@ -214,4 +198,4 @@ def _gates(
         held = "; certified for the present tree" if gate_id in certified else ""
         note = f": {notes[gate_id]}" if notes.get(gate_id) else ""
         lines.append(f"{gate_id}: {spec.title} ({runs}{by}{held}){note}")
-    return bullets(lines, _MAX_GATES)
+    return bullets(lines, MAX_QUOTED_BYTES)

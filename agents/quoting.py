@@ -18,6 +18,7 @@ def bounded(text: str, limit_bytes: int, mark: str = "") -> str:
     data = text.encode("utf-8", "backslashreplace")
     if len(data) <= limit_bytes:
         return data.decode("utf-8")
+    # 48 bytes hold the last line with its mark and any count.
     space = max(limit_bytes - 48, 0)
     kept = data[:space].decode("utf-8", "ignore").rstrip("\n")
     return f"{kept}\n{mark}[{len(data) - len(kept.encode('utf-8'))} more bytes left out]"
@@ -30,6 +31,7 @@ def bullets(items: Sequence[str], limit_bytes: int) -> str:
     for number, item in enumerate(items):
         line = f"- {visible(' '.join(item.split()))}"
         size += len(line.encode("utf-8", "backslashreplace")) + 1
+        # 32 bytes hold the line that counts the rest. The first item is always there, cut if it must be.
         if size > limit_bytes - 32 and number:
             return "\n".join([*lines, f"- [{len(items) - number} more left out]"])
         lines.append(bounded(line, limit_bytes - 32))

@@ -1,46 +1,37 @@
 """The files of a task for an agent that reads: listed, searched and read, and never what is Interlock's or git's."""
 
 import os
-import re
-import unicodedata
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import Any, Final
 
 from interlock.agents.ask import RunnerError
-from interlock.agents.confined import entries_confined, read_confined, split_path
+from interlock.agents.confined import read_confined, split_path, walk_confined
 from interlock.agents.file_refusals import (
     MAX_FILE_BYTES,
+    TEXT_FILE,
     Answer,
     answering,
     bad_argument,
-    number_of,
     refusal,
-    text_of,
     unusable,
 )
 from interlock.agents.truncation import cut, taken
-from interlock.reservations.rules import shown
+from interlock.core.text import shown
 
 MAX_LINES: Final = 2000
-MAX_LISTED: Final = 500
-MAX_MATCHES: Final = 100
-MAX_LINE_CHARS: Final = 300
-MAX_SEARCHED_BYTES: Final = 64 * 1024 * 1024
+"""So many lines of one file are in an answer, and so many names or matches."""
 MAX_WALKED: Final = 50_000
-"""So many files and folders below a folder are looked at."""
-MAX_DEPTH: Final = 64
-"""So many folders within each other are looked at."""
-MAX_TEXT_CHARS: Final = 500
+"""So many files below a folder are looked at."""
+_LINE_CHARS: Final = 300
 
 PASSED_BY: Final = frozenset(
     ("node_modules", ".venv", "venv", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache")
 )
 """Folders of installed packages and caches: listed and searched only from inside."""
 
+# What decides about an agent's work, and the records of it; see `is_never` for git's folder.
 _NEVER: Final = frozenset({".interlock", "artifacts", "interlock.toml"})
-_GIT: Final = ".git"
-_SHORT: Final = re.compile(r"(?:git|interl|artifa)~\d", re.ASCII)
-"""How Windows' file systems call them too, also where they are mounted elsewhere."""
 
 
 class ReadableFiles:
@@ -56,19 +47,19 @@ class ReadableFiles:
         `more` is true when further files are there, or were not looked at.
         """
         with answering({"files": [], "more": False}) as answer:
-            walk = _Walk(self._root, _start(folder))
-            answer["files"], cut_off = taken(filter(self._readable, walk), MAX_LISTED)
-            answer["more"] = cut_off or walk.cut_off
+            paths, cut_off = self._paths(folder)
+            answer["files"], left_out = taken(paths, MAX_LINES)
+            answer["more"] = cut_off or left_out
         return answer
 
     def search(self, text: str, folder: str = "") -> Answer:
         """Return the lines that hold a text, as it is written: `{matches: [{path, line, text}], more, errors}`."""
         with answering({"matches": [], "more": False}) as answer:
-            if not 0 < len(text_of("text", text)) <= MAX_TEXT_CHARS or "\n" in text:
-                raise bad_argument("text", text, f"1 to {MAX_TEXT_CHARS} characters of one line")
-            walk = _Walk(self._root, _start(folder))
-            answer["matches"], cut_off = taken(self._matches(walk, text), MAX_MATCHES)
-            answer["more"] = cut_off or walk.cut_off
+            if not text or "\n" in text:
+                raise bad_argument("text", text, "a text of one line")
+            paths, cut_off = self._paths(folder)
+            answer["matches"], left_out = taken(self._matches(paths, text), MAX_LINES)
+            answer["more"] = cut_off or left_out
         return answer
 
     def read(self, path: str, first_line: int = 1, lines: int = MAX_LINES) -> Answer:
@@ -78,33 +69,23 @@ class ReadableFiles:
         """
         with answering({"path": shown(path)}) as answer:
             rows = self._text(self._allowed(path, self._readable), path).splitlines(keepends=True)
-            first = number_of("first_line", first_line, 1, 10**9)
-            wanted = rows[first - 1 : first - 1 + number_of("lines", lines, 1, MAX_LINES)]
+            wanted = rows[first_line - 1 : first_line - 1 + lines]
             part, cut_off = taken(wanted, MAX_LINES)
+            # One line may be longer than an answer, and a reader must get on.
             if wanted and not part:
                 part = [cut(wanted[0])]
-            last = first - 1 + len(part)
-            answer |= {"text": "".join(part), "first_line": first, "last_line": last, "total_lines": len(rows)}
+            last = first_line - 1 + len(part)
+            answer |= {"text": "".join(part), "first_line": first_line, "last_line": last, "total_lines": len(rows)}
             answer["more"] = cut_off or last < len(rows)
         return answer
 
     # -- paths and contents ------------------------------------------------------------------------------------------
 
-    def _allowed(self, path: object, scope: Callable[[str], bool]) -> str:
+    def _allowed(self, name: str, scope: Callable[[str], bool]) -> str:
         """Return the path of a call when the agent may use it."""
-        name = text_of("path", path)
         segments = plain_segments("path", name)
-        if is_never(segments):
-            raise refusal(
-                "AGT912", "The path is not an agent's.", place=name, found=name,
-                expected=f"no path in `{_GIT}`, `.interlock` or `artifacts`, and not `interlock.toml`",
-                fix="Leave it alone; it is Interlock's or git's.",
-            )  # fmt: skip
-        if not scope(name):
-            raise refusal(
-                "AGT913", "The path is not in the scope of the task.", place=name, found=name,
-                expected="a path in scope", fix="Work inside the scope; ask for a task with a wider one if it must be.",
-            )  # fmt: skip
+        if is_never(segments) or not scope(name):
+            raise refusal("AGT913", name)
         return name
 
     def _text(self, name: str, path: str) -> str:
@@ -118,24 +99,37 @@ class ReadableFiles:
             found = f"more than {MAX_FILE_BYTES} bytes"
         except UnicodeDecodeError:
             found = "bytes that are no UTF-8"
-        raise refusal(
-            "AGT915", "The file is no text of a size that can be handled.", place=path, found=found,
-            expected=f"UTF-8, at most {MAX_FILE_BYTES} bytes", fix="Leave it, or have a program handle it.",
-        )  # fmt: skip
+        raise refusal("AGT915", path, found, expected=TEXT_FILE)
 
-    def _matches(self, walk: "_Walk", text: str) -> Iterator[dict[str, Any]]:
-        left = MAX_SEARCHED_BYTES
-        for path in filter(self._readable, walk):
-            if left <= 0:
-                walk.cut_off = True
-                return
+    def _paths(self, folder: str) -> tuple[Sequence[str], bool]:
+        """Return the readable files below a folder, and whether some were not looked at."""
+        start = folder.strip("/")
+        if start and is_never(plain_segments("folder", start)):
+            return [], False
+
+        def enters(path: str) -> bool:
+            segments = path.split("/")
+            # Only the last name counts, so that a walk that begins inside such a folder goes on.
+            return not is_never(segments) and segments[-1] not in PASSED_BY
+
+        unseen: list[object] = []
+        try:
+            walked = list(islice(walk_confined(self._root, start, enters, unseen.append), MAX_WALKED))
+        except RunnerError as error:
+            raise unusable(folder, error) from error
+        return [path for path in walked if self._readable(path)], len(walked) == MAX_WALKED or bool(unseen)
+
+    def _matches(self, paths: Sequence[str], text: str) -> Iterator[dict[str, Any]]:
+        for path in paths:
             try:
                 data = read_confined(self._root, path, MAX_FILE_BYTES)
             except RunnerError:
                 continue  # it went away meanwhile, or may not be read
-            left -= len(data)
+            # What holds a zero byte is a picture or a program, and its lines mean nothing.
             if len(data) <= MAX_FILE_BYTES and b"\0" not in data:
-                yield from _lines_with(path, data, text)
+                for number, line in enumerate(data.decode("utf-8", "replace").splitlines(), 1):
+                    if text in line:
+                        yield {"path": path, "line": number, "text": line[:_LINE_CHARS]}
 
 
 def plain_segments(argument: str, path: str) -> tuple[str, ...]:
@@ -147,85 +141,10 @@ def plain_segments(argument: str, path: str) -> tuple[str, ...]:
     try:
         return split_path(path)
     except RunnerError as error:
-        raise refusal(
-            "AGT911", "The path is no plain path below the root.", place=path or argument, found=path,
-            expected="a relative path, `/` between its parts", fix=error.fix,
-        ) from error  # fmt: skip
+        raise refusal("AGT911", path or argument, path) from error
 
 
 def is_never(segments: Sequence[str]) -> bool:
-    """Return whether a path is Interlock's or git's, also in a spelling that some file system takes for theirs."""
-    names = [_folded(segment) for segment in segments]
-    return names[0] in _NEVER or any(name == _GIT or _SHORT.match(name) for name in names)
-
-
-def _folded(segment: str) -> str:
-    """Return a name without what file systems pass over: case, wide forms, invisible characters, dots at its end."""
-    if not segment.isascii():
-        segment = "".join(char for char in unicodedata.normalize("NFKC", segment) if unicodedata.category(char) != "Cf")
-    return segment.casefold().rstrip(" .")
-
-
-def _start(folder: object) -> str:
-    """Return the folder that a walk begins with, empty for the root."""
-    start = text_of("folder", folder).strip("/")
-    if start:
-        plain_segments("folder", start)
-    return start
-
-
-class _Walk:
-    """The plain files below a folder, sorted, relative to the root; links and what agents never see are left out.
-
-    A folder that is not there, or is a link, is refused.
-    """
-
-    def __init__(self, root: str, start: str) -> None:
-        self._root = root
-        self._start = start
-        self.cut_off = False
-        """Whether something was not looked at."""
-
-    def __iter__(self) -> Iterator[str]:
-        if self._start and is_never(self._start.split("/")):
-            return
-        pending, walked = [self._start], 0
-        while pending:
-            folder = pending.pop()
-            prefix = f"{folder}/" if folder else ""
-            folders, files = self._entries(folder)
-            walked += 1 + len(files)
-            if walked > MAX_WALKED:
-                self.cut_off = True
-                return
-            if prefix.count("/") > MAX_DEPTH:
-                self.cut_off = True
-                continue
-            yield from (path for name in files if _can_be_named(path := prefix + name))
-            below = [prefix + name for name in folders if name not in PASSED_BY]
-            pending += [path for path in reversed(below) if _can_be_named(path)]
-
-    def _entries(self, folder: str) -> tuple[list[str], list[str]]:
-        try:
-            return entries_confined(self._root, folder)
-        except RunnerError as error:
-            if folder == self._start:
-                raise unusable(folder or ".", error) from error
-            self.cut_off = True  # it went away meanwhile, or may not be read
-            return [], []
-
-
-def _can_be_named(path: str) -> bool:
-    """Return whether an agent could name a path to us, and may."""
-    try:
-        return not is_never(split_path(path))
-    except RunnerError:
-        return False
-
-
-def _lines_with(path: str, data: bytes, text: str) -> Iterator[dict[str, Any]]:
-    if text.encode("utf-8", "surrogatepass") not in data:
-        return
-    for number, line in enumerate(data.decode("utf-8", "replace").splitlines(), 1):
-        if text in line:
-            yield {"path": path, "line": number, "text": line[:MAX_LINE_CHARS]}
+    """Return whether a path is Interlock's or git's; some file systems of Linux take upper case for lower."""
+    names = [segment.casefold() for segment in segments]
+    return names[0] in _NEVER or ".git" in names

@@ -10,63 +10,52 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, cast
 
 from interlock.agents.ask import AgentConfigError
 from interlock.agents.contract import contract
-from interlock.core.text import closest
 from interlock.envelope.protocol import Protocol, Role
-
-MAX_ROLE_BYTES: Final = 64 * 1024
-FIELDS: Final = ("name", "description", "model", "tools")
-"""The front matter that Interlock reads; a project's file may hold further keys for its own client."""
 
 
 @dataclass(frozen=True, slots=True)
 class RoleFile:
     """A role prompt as its file has it, the contract not yet filled in.
 
-    No model or no tools mean the client's own; `body` is the Markdown below the front matter, kept without fences.
+    `body` is the Markdown below the front matter, which is kept without fences: a client may read more keys in it.
     """
 
     name: str
     description: str
-    model: str
-    tools: tuple[str, ...]
     body: str
     front_matter: str
 
 
 def parse_role(text: str, *, path: str, role: str) -> RoleFile:
-    """Read a role file.
-
-    The front matter holds `key: value` lines. A value is the rest of its line, a quoted string, `[a, b]`, or an
-    indented block below the key: `- item` lines, or text after `|` or `>`.
+    """Read a role file: YAML with at least `name` and `description` between lines `---`, and the prompt below.
 
     Raises:
-        AgentConfigError: When the front matter is missing, open or misspelt, or names another role.
+        AgentConfigError: When the front matter is missing or no YAML, lacks a key or names another role, or the prompt
+            is empty.
     """
+    import yaml  # noqa: PLC0415 - runs without a prompt of their own do not pay for it
+
+    # A checkout on Windows may have changed the ends of the lines.
     text = text.replace("\r\n", "\n")
-    if not text.startswith("---\n"):
+    head, _, body = text.removeprefix("---\n").partition("\n---\n")
+    try:
+        front: Any = yaml.safe_load(head) if text.startswith("---\n") else None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # a day that no month has is a ValueError
+        message = f"the front matter is no YAML: {' '.join(str(error).split())}"
+        fix = "Write `key: value` lines, and put a value that holds `: ` or begins with a sign into quotes."
+        raise AgentConfigError(path, "front matter", message, fix) from error
+    values = cast("dict[str, Any]", front if isinstance(front, dict) else {})
+    name, description = values.get("name"), values.get("description")
+    if name != role or not description or not isinstance(description, str):
         fix = f"Begin the file with `---`, `name: {role}`, `description: …`, `---`."
-        raise AgentConfigError(path, "name", "the file has no front matter", fix)
-    head, found, body = text[4:].partition("\n---\n")
-    if not found:
-        raise AgentConfigError(path, "name", "the front matter has no end", "Close it with a line `---`.")
-    values = _front_matter(head, path)
-    name = _scalar(values, "name", path)
-    if name != role:
-        raise AgentConfigError(path, "name", f"the file is for `{name}`", f"Write `name: {role}`.")
+        raise AgentConfigError(path, "front matter", f"it does not name `{role}` and describe it", fix)
     if not body.strip():
         raise AgentConfigError(path, "body", "the prompt is empty", "Write what the role does below the front matter.")
-    return RoleFile(
-        name=name,
-        description=_scalar(values, "description", path),
-        model=_scalar(values, "model", path) if "model" in values else "",
-        tools=_items(values.get("tools", [""])),
-        body=body.strip("\n"),
-        front_matter=head,
-    )
+    return RoleFile(role, description, body.strip("\n"), head)
 
 
 def role_file(role: Role, *, page: bool, prompt: str | Path | None = None) -> RoleFile:
@@ -79,9 +68,11 @@ def role_file(role: Role, *, page: bool, prompt: str | Path | None = None) -> Ro
         return parse_role(named.read_text("utf-8"), path=f"roles/{role.name}.md", role=role.name)
     if role.kind == "orchestrator":
         raise AgentConfigError("roles", role.name, "the orchestrator is code and has no prompt", "Name another role.")
+    # A build role that does not hand over plans for the one that does.
     kind = "plan" if role.kind == "build" and not role.hands_over else role.kind
     path = f"roles/software/{kind}.md"
     file = parse_role(folder.joinpath("software", f"{kind}.md").read_text("utf-8"), path=path, role=kind)
+    # The file is written for its kind; a client that reads it must find the role's own name.
     return replace(
         file, name=role.name, front_matter=file.front_matter.replace(f"name: {kind}", f"name: {role.name}", 1)
     )
@@ -89,7 +80,12 @@ def role_file(role: Role, *, page: bool, prompt: str | Path | None = None) -> Ro
 
 def read_role(role: str, prompt: str | Path) -> RoleFile:
     """Return the prompt file that a project wrote for a role."""
-    return parse_role(_read(Path(prompt)), path=str(prompt), role=role)
+    try:
+        text = Path(prompt).read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        fix = "Name a readable Markdown file in UTF-8."
+        raise AgentConfigError(str(prompt), "prompt", f"the file cannot be read: {error}", fix) from error
+    return parse_role(text, path=str(prompt), role=role)
 
 
 def prompt_path(settings: Mapping[str, object], base: str | Path) -> Path | None:
@@ -98,77 +94,12 @@ def prompt_path(settings: Mapping[str, object], base: str | Path) -> Path | None
     return Path(base) / prompt if isinstance(prompt, str) else None
 
 
-def _read(path: Path) -> str:
-    fix = "Name a readable Markdown file."
-    try:
-        with path.open("rb") as file:
-            data = file.read(MAX_ROLE_BYTES + 1)
-    except OSError as error:
-        raise AgentConfigError(str(path), "prompt", f"the file cannot be read: {error.strerror}", fix) from error
-    if len(data) > MAX_ROLE_BYTES:
-        raise AgentConfigError(str(path), "prompt", f"the file is larger than {MAX_ROLE_BYTES} bytes", "Shorten it.")
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        message = f"the file is not UTF-8 at byte {error.start}"
-        raise AgentConfigError(str(path), "prompt", message, "Save it as UTF-8.") from error
-
-
-def _front_matter(head: str, path: str) -> Mapping[str, list[str]]:
-    """Return the lines of each key: its own value first, then the indented lines below it."""
-    values: dict[str, list[str]] = {}
-    current: list[str] | None = None
-    for number, line in enumerate(head.split("\n"), start=2):
-        if not line.strip() or line.startswith("#"):
-            continue
-        if line[0] in " \t-":
-            if current is None:
-                raise AgentConfigError(path, f"line {number}", "an indented line without a key", "Put a key above it.")
-            current.append(line)
-            continue
-        key, colon, value = line.partition(":")
-        if not colon or not key.replace("-", "").replace("_", "").isalnum():
-            raise AgentConfigError(path, f"line {number}", "not a `key: value` line", "Write `key: value`.")
-        if key in values:
-            raise AgentConfigError(path, key, f"`{key}` is there twice", "Remove one of the two.")
-        near = closest(key, FIELDS, 0.75)
-        if key not in FIELDS and near:
-            raise AgentConfigError(path, key, f"unknown key `{key}`", f"Write `{near}`.")
-        current = values[key] = [value.strip()]
-    return values
-
-
-def _scalar(values: Mapping[str, list[str]], key: str, path: str) -> str:
-    first, *below = values.get(key, [""])
-    if first.rstrip("+-") in ("|", ">"):
-        first = ""
-    parts = [first, *(line.strip() for line in below)]
-    text = _unquoted(" ".join(part for part in parts if part))
-    if not text:
-        raise AgentConfigError(path, key, f"`{key}` is missing or empty", f"Add `{key}: …` to the front matter.")
-    return text
-
-
-def _items(lines: list[str]) -> tuple[str, ...]:
-    """Read `a, b`, `[a, b]` or `- a` lines."""
-    first, *below = lines
-    parts = first.removeprefix("[").removesuffix("]").split(",")
-    parts += [line.strip().removeprefix("-") for line in below]
-    return tuple(_unquoted(part.strip()) for part in parts if part.strip())
-
-
-def _unquoted(text: str) -> str:
-    for mark in ('"', "'"):
-        if len(text) > 1 and text[0] == mark == text[-1]:
-            return text[1:-1]
-    return text
-
-
 CONTRACT_MARK: Final = "<!-- contract -->"
 """Where the contract goes in a prompt alone; a file without the mark gets it at its end."""
 CONTRACT_END: Final = "<!-- end of the contract -->"
 """Ends a contract that was filled in, so that a file that was printed once can be the prompt of a role."""
 
+# A contract that was filled in earlier goes together with its end mark: the present one replaces it.
 _PLACE: Final = re.compile(rf"\s*{re.escape(CONTRACT_MARK)}(?:.*?{re.escape(CONTRACT_END)})?\s*", re.DOTALL)
 
 
@@ -177,14 +108,8 @@ def role_text(role: Role, *, page: bool, prompt: str | Path | None = None) -> st
     return _PLACE.sub("\n\n", role_file(role, page=page, prompt=prompt).body).strip("\n")
 
 
-def system_prompt(role: str, protocol: Protocol, *, page: bool = True, prompt: str | Path | None = None) -> str:
-    """Return the prompt of a role with its contract filled in, for an agent that is given no assignment."""
-    row = protocol.roles[role]
-    return _filled(role_file(row, page=page, prompt=prompt).body, row, protocol, page=page)
-
-
 def render_agent_file(role: str, protocol: Protocol, *, page: bool = True, prompt: str | Path | None = None) -> str:
-    """Return a whole Claude Code agent file of a role, the contract filled in. The arguments are `system_prompt`'s."""
+    """Return a whole Claude Code agent file of a role, the contract filled in."""
     row = protocol.roles[role]
     file = role_file(row, page=page, prompt=prompt)
     return f"---\n{file.front_matter}\n---\n\n{_filled(file.body, row, protocol, page=page)}\n"

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Final
+from typing import Annotated, Any, Final
+
+from annotated_types import Gt
 
 LIMIT_NAMES: Final = ("calls", "tokens", "seconds", "usd")
 """The keys of a `budget` table, in the order in which a spent one is looked for."""
@@ -31,6 +33,7 @@ class Usage:
         return self.input_tokens + self.output_tokens
 
     def __add__(self, other: "Usage") -> "Usage":
+        # A part whose price is unknown makes the whole unknown: it is never taken for nothing.
         usd = None if self.usd is None or other.usd is None else self.usd + other.usd
         return Usage(
             self.calls + other.calls,
@@ -66,12 +69,15 @@ def usage_row(used: Usage, limits: "Limits") -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much may be spent, as `Usage` counts it; None is without limit. The names are those of a `budget` table."""
+    """How much may be spent, as `Usage` counts it; None is without limit. The names are those of a `budget` table.
 
-    calls: int | None = None
-    tokens: int | None = None
-    seconds: float | None = None
-    usd: float | None = None
+    What is written there is above 0; what is left of it may be 0.
+    """
+
+    calls: Annotated[int, Gt(0)] | None = None
+    tokens: Annotated[int, Gt(0)] | None = None
+    seconds: Annotated[float, Gt(0)] | None = None
+    usd: Annotated[float, Gt(0)] | None = None
 
     def after(self, used: Usage) -> "Limits":
         """Return what is left after this use, at least 0; no money is left where the price is unknown."""
@@ -121,7 +127,3 @@ class Price:
         cached = self.input if self.cached_input is None else self.cached_input
         sent = (input_tokens - cached_tokens) * self.input + cached_tokens * cached
         return (sent + output_tokens * self.output) / _MILLION
-
-
-FREE = Price(0.0, 0.0)
-"""What a model on this machine costs."""

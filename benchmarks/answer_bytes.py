@@ -104,8 +104,11 @@ def _unknown(payload: Mapping[str, Any]) -> dict[str, Any]:
 
 
 WRONG: Final = {
-    "fetch_ticket": _without, "scope_context": _other_kind, "gather_evidence": _invented, "propose_plan": _unknown,
-}  # fmt: skip
+    "fetch_ticket": _without,
+    "scope_context": _other_kind,
+    "gather_evidence": _invented,
+    "propose_plan": _unknown,
+}
 """How a payload is spoilt, by state."""
 
 

@@ -22,8 +22,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, cast
 
+from interlock.core.patterns import Pattern, canonical
 from interlock.reservations import Agent, Caller, Lease, Reservations, Runtime, SqliteStore, Transaction
-from interlock.reservations.patterns import Pattern, canonical, index_prefix
 
 WORKERS: Final = 8
 KINDS: Final = {"interlock": "reserve_files", "bare": "bare", "quick": "bare that waits as we do"}
@@ -68,7 +68,7 @@ def live(number: int, pattern: Pattern, token: int, now: float) -> Lease:
         reservation_id=f"rsv_{number:016x}",
         agent=f"holder-{number % HOLDERS}",
         pattern=pattern.text,
-        prefix=index_prefix(pattern),
+        prefix=pattern.prefix,
         exclusive=True,
         no_force=False,
         claim=False,
@@ -248,11 +248,14 @@ def together(kind: str, path: Path, workers: int, count: int, rows: tuple[int, i
     command = [sys.executable, "-m", "benchmarks.reservations", "--worker", kind, str(path)]
     running = [
         subprocess.Popen(
-            [*command, f"w{number}", str(count), *map(str, rows)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            text=True, cwd=Path(__file__).parent.parent,
+            [*command, f"w{number}", str(count), *map(str, rows)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=Path(__file__).parent.parent,
         )
         for number in range(workers)
-    ]  # fmt: skip
+    ]
     for worker in running:
         assert worker.stdout is not None
         assert worker.stdout.readline() == "ready\n"

@@ -19,7 +19,6 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Final, cast
-from unittest.mock import patch
 
 from langchain.agents import create_agent  # pyright: ignore[reportUnknownVariableType]
 from langchain_core.callbacks import CallbackManagerForLLMRun
@@ -31,7 +30,7 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 
 from interlock.agents import Answer, Ask, reply
 from interlock.agents.runners.chat import ChatRunner
-from interlock.agents.runners.model_settings import ModelSettings
+from interlock.agents.runners.models import ModelSettings
 from interlock.agents.tools import toolbox
 from interlock.graph import drive, start_run, task_from_mapping
 
@@ -133,8 +132,7 @@ class Chat:
     def __init__(self, say: Callable[[Ask], str], *, call: Mapping[str, Any] | None, wait_seconds: float = 0.0) -> None:
         self.say = say
         self.model = Model(call=call, wait_seconds=wait_seconds)
-        with patch("interlock.agents.runners.chat.chat_model", return_value=self.model):
-            self.runner = ChatRunner(ModelSettings("fake:model", constrain="off", tools=call is not None))
+        self.runner = ChatRunner(self.model, ModelSettings("fake:model", tools=call is not None))
 
     def __call__(self, ask: Ask, /) -> Answer:
         """Answer by the model."""

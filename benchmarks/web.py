@@ -83,13 +83,19 @@ async def in_turns(calls: Mapping[str, Callable[[], Any]], rounds: int) -> dict[
 async def boards(few: Client, many: Client, rounds: int) -> dict[str, Any]:
     """Compare the board over both journals, whole and filtered."""
     found: dict[str, Any] = {}
-    for name, path in {"board": "/board", "board, filtered": "/board?q=greeting&status=APPROVED", "inbox": "/",
-                       "journal": f"/{'few'}/journal"}.items():  # fmt: skip
+    screens = {
+        "board": "/board",
+        "board, filtered": "/board?q=greeting&status=APPROVED",
+        "inbox": "/",
+        "journal": "/few/journal",
+    }
+    for name, path in screens.items():
         paths = [path, path.replace("few", "many")]
         row = await in_turns({"few": lambda p=paths[0]: few.get(p), "many": lambda p=paths[1]: many.get(p)}, rounds)
         found[f"{name}, {MANY} runs beside {FEW} (at most 100 ms, 1.5)"] = {
-            **row, "ratio": round(row["many"] / row["few"], 2),
-        }  # fmt: skip
+            **row,
+            "ratio": round(row["many"] / row["few"], 2),
+        }
     return found
 
 
@@ -126,7 +132,7 @@ def served(root: Path) -> Any:
     server = uvicorn.Server(uvicorn.Config(pages.app, log_config=None, lifespan="off", access_log=False))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
     thread.start()
-    entered = sessions.enter(sessions.invite("decide"), "benchmark")
+    entered = sessions.enter(sessions.invite("decide"))
     assert entered is not None
     try:
         yield f"http://{host}{sessions.base}", entered[1]

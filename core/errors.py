@@ -12,6 +12,7 @@ class Exit(IntEnum):
     USAGE = 2
     WAITING = 3
     CONFLICT = 5
+    # 70 and 74 are those of `sysexits.h`: a fault of the software, and of input or output.
     INTERNAL = 70
     SYSTEM = 74
 
@@ -24,6 +25,7 @@ MEANINGS: Final = {
     Exit.CONFLICT: "Another agent is in the way, or another process drives the run.",
     Exit.INTERNAL: "A defect of Interlock.",
     Exit.SYSTEM: "The system refused: the disk is full, a permission is missing, the database cannot be used.",
+    # A shell reports 128 and the number of the signal: SIGINT is 2, SIGPIPE 13.
     130: "Stopped by Ctrl-C; a run is kept.",
     141: "Stopped because nobody reads the output; a run is kept.",
 }

@@ -1,6 +1,8 @@
 """Whole files, written so that a reader finds the old content or the new, also after the machine has crashed."""
 
+import errno
 import os
+import stat
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -10,6 +12,7 @@ PART: Final = ".part"
 """How the name of a file ends that is being written. What a killed writer left may be removed when nobody writes."""
 
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -67,6 +70,7 @@ def write_in(
         part = f".{os.urandom(8).hex()}.{os.getpid()}{PART}"
     try:
         with os.fdopen(os.open(part, _NEW, mode if chmod is None else 0o600, dir_fd=folder), "wb") as file:
+            # The mode of `open` is masked by the process; this one is not.
             if chmod is not None:
                 os.fchmod(file.fileno(), chmod)
             file.write(data)
@@ -78,6 +82,7 @@ def write_in(
         with suppress(FileNotFoundError):
             os.unlink(part, dir_fd=folder)
         raise
+    # The new name is on the disk only once its folder is.
     if durable:
         os.fsync(folder)
 
@@ -95,15 +100,51 @@ def opened_beneath(root: str | Path, folders: Sequence[str], *, make: bool = Fal
         A descriptor of the last folder, or of the root.
 
     Raises:
-        OSError: A step is missing, a link or no folder, or the system refuses; its `filename` is the step.
+        OSError: A step is missing, a link (`ELOOP`) or no folder (`ENOTDIR`), or the system refuses; its `filename`
+            is the step.
     """
     with ExitStack() as stack:
-        at = os.open(root, _FOLDER)
-        stack.callback(os.close, at)
+        current = os.open(root, _FOLDER)
+        stack.callback(os.close, current)
         for folder in folders:
             if make:
                 with suppress(FileExistsError):
-                    os.mkdir(folder, dir_fd=at)
-            at = os.open(folder, _FOLDER | os.O_NOFOLLOW, dir_fd=at)
-            stack.callback(os.close, at)
-        yield at
+                    os.mkdir(folder, dir_fd=current)
+            try:
+                current = os.open(folder, _FOLDER | os.O_NOFOLLOW, dir_fd=current)
+            except NotADirectoryError as error:
+                # Linux calls a link no folder when both flags are set; the two are told apart here.
+                if stat.S_ISLNK(os.lstat(folder, dir_fd=current).st_mode):
+                    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), folder) from error
+                raise
+            stack.callback(os.close, current)
+        yield current
+
+
+def read_beneath(root: str | Path, path: str, max_bytes: int) -> bytes:
+    """Read a regular file beneath a root, following no link on the way, and none at the end.
+
+    Args:
+        root: Where to begin; it may itself be reached through a link.
+        path: The file below it, without steps that are empty, `.` or `..`.
+        max_bytes: How large it may be.
+
+    Raises:
+        OSError: `ENOENT` it is not there; `ELOOP` a link; `ENOTDIR` a step that is no folder; `EINVAL` no regular file;
+            `EFBIG` it is larger; or the system refuses.
+    """
+    *folders, name = path.split("/")
+    with opened_beneath(root, folders) as folder:
+        descriptor = os.open(name, _READ, dir_fd=folder)
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, "no regular file", path)
+        # What is reported as small may be endless, as below `/proc`, or grow while it is read.
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            data = file.read(max_bytes + 1) if status.st_size <= max_bytes else b""
+        if max(status.st_size, len(data)) > max_bytes:
+            raise OSError(errno.EFBIG, f"{max(status.st_size, len(data))} bytes", path)
+    finally:
+        os.close(descriptor)
+    return data

@@ -83,9 +83,13 @@ class Finding(NamedTuple):
     def to_refusal(self) -> dict[str, str]:
         """Return the six keys by which a refused call is answered; `place` is the part that is meant."""
         return {
-            "code": self.code, "message": self.message, "place": self.field, "found": self.found,
-            "expected": self.expected, "fix": self.fix,
-        }  # fmt: skip
+            "code": self.code,
+            "message": self.message,
+            "place": self.field,
+            "found": self.found,
+            "expected": self.expected,
+            "fix": self.fix,
+        }
 
     def to_json(self) -> dict[str, Any]:
         """Return the ten keys of `interlock.findings/1`."""

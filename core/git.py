@@ -11,7 +11,9 @@ how its answers look. What counts of them depends on what is asked:
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
+
+from interlock.core.record import Record
 
 LIMIT_SECONDS: Final = 20.0
 """A question to git takes milliseconds; one that takes this long has met a hanging disk or a prompt."""
@@ -19,28 +21,55 @@ LIMIT_SECONDS: Final = 20.0
 Purpose = Literal["user", "hook", "listing", "sealed"]
 
 _PLACES: Final = (
-    "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_COMMON_DIR", "GIT_DIR", "GIT_GRAFT_FILE", "GIT_IMPLICIT_WORK_TREE",
-    "GIT_INDEX_FILE", "GIT_INTERNAL_SUPER_PREFIX", "GIT_NAMESPACE", "GIT_NO_REPLACE_OBJECTS", "GIT_OBJECT_DIRECTORY",
-    "GIT_PREFIX", "GIT_QUARANTINE_PATH", "GIT_REPLACE_REF_BASE", "GIT_SHALLOW_FILE", "GIT_WORK_TREE",
-)  # fmt: skip
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_COMMON_DIR",
+    "GIT_DIR",
+    "GIT_GRAFT_FILE",
+    "GIT_IMPLICIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_INTERNAL_SUPER_PREFIX",
+    "GIT_NAMESPACE",
+    "GIT_NO_REPLACE_OBJECTS",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_PREFIX",
+    "GIT_QUARANTINE_PATH",
+    "GIT_REPLACE_REF_BASE",
+    "GIT_SHALLOW_FILE",
+    "GIT_WORK_TREE",
+)
 """What moves git to another repository, index or object store: right inside git's own hook, wrong everywhere else."""
 
 _HABITS: Final = (
-    "GIT_CEILING_DIRECTORIES", "GIT_EXTERNAL_DIFF", "GIT_DIFF_OPTS", "GIT_GLOB_PATHSPECS", "GIT_ICASE_PATHSPECS",
-    "GIT_LITERAL_PATHSPECS", "GIT_NOGLOB_PATHSPECS", "GIT_TRACE", "GIT_TRACE2", "GIT_TRACE2_EVENT",
-)  # fmt: skip
+    "GIT_CEILING_DIRECTORIES",
+    "GIT_EXTERNAL_DIFF",
+    "GIT_DIFF_OPTS",
+    "GIT_GLOB_PATHSPECS",
+    "GIT_ICASE_PATHSPECS",
+    "GIT_LITERAL_PATHSPECS",
+    "GIT_NOGLOB_PATHSPECS",
+    "GIT_TRACE",
+    "GIT_TRACE2",
+    "GIT_TRACE2_EVENT",
+)
 """What changes how git reads our arguments or writes its answer."""
 
 QUIET: Final = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_PAGER": "cat", "LC_ALL": "C"}
 """No lock that a question does not need, no prompt, no pager, and English."""
 
 _SEALED: Final = {
-    "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_ATTR_NOSYSTEM": "1", "GIT_GRAFT_FILE": os.devnull,
-    "GIT_NO_REPLACE_OBJECTS": "1", "GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1",
-}  # fmt: skip
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_ATTR_NOSYSTEM": "1",
+    # Grafts and replacements show other parents and contents than those that a commit names.
+    "GIT_GRAFT_FILE": os.devnull,
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    # A partial clone fetches what it lacks, and how is for the repository's own configuration to say.
+    "GIT_ALLOW_PROTOCOL": "none",
+    "GIT_NO_LAZY_FETCH": "1",
+}
 
 
-class Ran(NamedTuple):
+class Ran(Record):
     """How git ended: `status` is None where it did not run or not end in time, `why` what it complained of."""
 
     status: int | None
@@ -76,11 +105,16 @@ def run(
 
     try:
         done = subprocess.run(
-            ["git", *arguments], cwd=cwd, input=data, capture_output=True, check=False, timeout=timeout_seconds,
+            ["git", *arguments],
+            cwd=cwd,
+            input=data,
+            capture_output=True,
+            check=False,
+            timeout=timeout_seconds,
             env=environment(purpose, env) | dict(also or {}),
-        )  # fmt: skip
-    except OSError as error:
-        return Ran(None, b"", f"it cannot be started: {error.strerror}")
+        )
+    except (OSError, ValueError) as error:  # a NUL character in an argument is a ValueError
+        return Ran(None, b"", f"it cannot be started: {getattr(error, 'strerror', error)}")
     except subprocess.TimeoutExpired:
         return Ran(None, b"", f"it did not end within {timeout_seconds:.0f} seconds")
     return Ran(done.returncode, done.stdout, done.stderr.decode("utf-8", "replace").strip())

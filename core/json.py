@@ -5,8 +5,9 @@ listing of a tree (`graph.ticket.store`), and the arguments of a call (`reservat
 """
 
 import json
-from typing import Final
+from typing import Any, Final
 
+# The digests of journals and stores depend on every option here.
 _CANONICAL: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 
 
@@ -30,3 +31,11 @@ def fingerprint(value: object) -> str:
 def compact(value: object) -> str:
     """Return JSON without blanks and with every letter as it is, in the order of the keys."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the pairs of an object; the `object_pairs_hook` of a reader that refuses a key which is there twice."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("duplicate key")
+    return found

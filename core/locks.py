@@ -48,6 +48,7 @@ def locked(
             held = True
         else:
             end, wait_seconds = clock() + seconds, _FIRST_PAUSE_SECONDS
+            # `flock` knows no time limit, so that it is tried again and again.
             while not held:
                 try:
                     fcntl.flock(file, kind | fcntl.LOCK_NB)

@@ -24,10 +24,30 @@ GRACE_SECONDS: Final = 5.0
 LINGER_SECONDS: Final = 1.0
 """How long what the program leaves behind may hold its output open once it has ended, and again once it was killed."""
 COMMON_ENVIRONMENT: Final = (
-    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_*", "TERM", "TMPDIR", "TZ", "XDG_*",
-    "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY",
-    "http_proxy", "https_proxy", "all_proxy", "no_proxy",
-)  # fmt: skip
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "LANGUAGE",
+    "LC_*",
+    "TERM",
+    "TMPDIR",
+    "TZ",
+    "XDG_*",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "NODE_EXTRA_CA_CERTS",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "all_proxy",
+    "no_proxy",
+)
 """What every program of an agent gets from the environment; `*` at the end matches any ending."""
 
 _LOOK_SECONDS: Final = 0.05
@@ -134,10 +154,18 @@ def capture(
         del complaints[:-TAIL_BYTES]
 
     ended = run(
-        argv, cwd=cwd, env=env, timeout_seconds=timeout_seconds, output=output.extend, complaints=tail, stdin=stdin,
-        hold=hold, grace_seconds=GRACE_SECONDS if grace_seconds is None else grace_seconds,
-        is_flood=lambda: len(output) > MAX_OUTPUT_BYTES, at_start=at_start,
-    )  # fmt: skip
+        argv,
+        cwd=cwd,
+        env=env,
+        timeout_seconds=timeout_seconds,
+        output=output.extend,
+        complaints=tail,
+        stdin=stdin,
+        hold=hold,
+        grace_seconds=GRACE_SECONDS if grace_seconds is None else grace_seconds,
+        is_flood=lambda: len(output) > MAX_OUTPUT_BYTES,
+        at_start=at_start,
+    )
     return ended._replace(output=bytes(output[:MAX_OUTPUT_BYTES]), complaints=bytes(complaints))
 
 
@@ -201,6 +229,7 @@ def run(
                 exchange.write(channel.feed_fd, channel.spec, lambda: channel.close("feed_fd"))
             stopped = exchange.until(started + timeout_seconds, grace_seconds, is_flood)
         finally:
+            # The leader is not reaped yet, so that its number can be nobody else's.
             signal_group(process.pid)  # also when the caller is interrupted, or a sink raises
         exchange.drain()
     return Ended(process.returncode, time.monotonic() - started, stopped)
@@ -239,6 +268,7 @@ class _Exchange:
             if is_flood():
                 return "flood"
             if now >= end:
+                # Either its children have had their moment, or it has had its grace: now it is killed.
                 if ended or stopped:
                     break
                 stopped, end = "timeout", now + grace_seconds
@@ -280,9 +310,11 @@ class _Exchange:
     def _feed(self, descriptor: int) -> None:
         rest, close = self._pending[descriptor]
         try:
+            # A pipe that does not block takes what it has space for.
             rest = rest[os.write(descriptor, rest[:_READ_BYTES]) :]
         except BlockingIOError:
             return
+        # It closed its input, which is its right; the rest is for nobody.
         except BrokenPipeError:
             rest = rest[:0]
         self._pending[descriptor] = rest, close

@@ -41,6 +41,7 @@ def find_root(start: str) -> str:
             raise NoProject(f"{PROJECT} names {given}, which is no folder.", f"Correct or unset {PROJECT}.")
         return folder
     here = os.path.realpath(start)
+    # In a linked worktree and in a submodule `.git` is a file.
     roots = (each for each in upwards(here) if os.path.lexists(os.path.join(each, ".git")) or is_marked(each))
     return next(roots, here)
 

@@ -1,12 +1,14 @@
 """Rules: one row says what must hold, why, and what right and wrong look like; and how a row is explained."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 if TYPE_CHECKING:
     from interlock.core.finding import Level
 
 OURS: Final = "Interlock: what cannot be checked is refused with a reason"
+_OTHER_LEVEL: Final = re.compile(r" \((warning|note|warn|stop)\)(\.?)$")
 
 
 class Rule(NamedTuple):
@@ -36,27 +38,33 @@ class Rule(NamedTuple):
 
 
 def error_rule(
-    code: str, title: str, source: str = OURS, remedy: str = "", good: str = "", bad: str = "",
+    code: str,
+    title: str,
+    source: str = OURS,
+    remedy: str = "",
+    good: str = "",
+    bad: str = "",
     check: "Callable[[Any], Iterator[Any]] | None" = None,
-) -> Rule:  # fmt: skip
+) -> Rule:
     """Return the row of a rule whose breaches are errors."""
     return Rule(code, "error", title, source, remedy, good, bad, check)
 
 
-def rules(table: Mapping[str, tuple[str, str]], source: str = OURS) -> dict[str, Rule]:
-    """Return the rows of errors that need no more than a title and what to do.
+def rules(table: Mapping[str, tuple[str, str]], source: str = OURS, level: "Level" = "error") -> dict[str, Rule]:
+    """Return the rows of rules that need no more than a title and what to do.
 
     Args:
-        table: Code to title and remedy. A title that ends with `(warning).` is that of a warning.
+        table: Code to title and remedy. A title that ends with another level, as in `(warning).`, is of that level.
         source: What all of them protect.
+        level: The level of all others.
     """
-    return {code: _plain(code, title, source, remedy) for code, (title, remedy) in table.items()}
-
-
-def _plain(code: str, title: str, source: str, remedy: str) -> Rule:
-    plain = title.removesuffix(" (warning).")
-    warns = plain != title
-    return Rule(code, "warning" if warns else "error", f"{plain}." if warns else title, source, remedy)
+    rows: dict[str, Rule] = {}
+    for code, (title, remedy) in table.items():
+        # The level is said in the title itself, before its full stop, so that the table has two columns.
+        marked = _OTHER_LEVEL.search(title)
+        plain = f"{title[: marked.start()]}{marked[2]}" if marked else title
+        rows[code] = Rule(code, cast("Level", marked[1]) if marked else level, plain, source, remedy)
+    return rows
 
 
 def explain(rows: Iterable[Rule], code: str) -> str | None:

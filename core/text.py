@@ -26,10 +26,19 @@ def _escape(char: str) -> str:
     return _SHORT.get(char) or f"\\u{{{ord(char):04X}}}"
 
 
-def shown(text: str, limit: int = 400) -> str:
-    """Return visible text of at most `limit` characters and, where something was cut off, `…`."""
-    plain = visible(text[: limit + 1])
+def shown(value: object, limit: int = 400) -> str:
+    """Return a text, or any value as Python writes it, visible: `limit` characters at most, and `…` where cut off."""
+    # Cut before every character is looked at; the one character more tells that there was more.
+    plain = visible((value if isinstance(value, str) else _ascii(value))[: limit + 1])
     return plain if len(plain) <= limit else f"{plain[:limit]}…"
+
+
+def _ascii(value: object) -> str:
+    """Return a value as ASCII; what is nested too deep, or a number with too many digits, by its type alone."""
+    try:
+        return ascii(value)
+    except (RecursionError, ValueError):
+        return f"a {type(value).__name__} that is too large to show"
 
 
 def one_line(text: str) -> str:
@@ -67,4 +76,5 @@ def nearest(word: str, choices: Iterable[str], count: int, cutoff: float = 0.6) 
 def whole(value: object, otherwise: int = 0) -> int:
     """Return a whole number of up to nine digits, or `otherwise`."""
     text = str(value) if type(value) in (int, str) else ""
+    # `isdecimal` alone would take the digits of every script.
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else otherwise

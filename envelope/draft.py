@@ -1,63 +1,25 @@
-"""Drafts: findings whose changes are spans of lines, before these are made line edits that fit together."""
+"""Drafts: what is wrong, before the changes that all findings ask for are put together to edits of the text."""
 
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 from interlock.core.text import shown
 
 if TYPE_CHECKING:
     from interlock.core.finding import Level
 
-FEW: Final = 5
-"""So many lines a fix may delete; more are moved under OUTPUT."""
 
+class Change(NamedTuple):
+    """One change of the values of a field.
 
-class Patch(NamedTuple):
-    """Put `text` in place of the columns `start` (inclusive, 1-based) to `end` (exclusive) of one line."""
+    Args:
+        label: The label, or `EVIDENCE.key`.
+        position: 0-based index of the value that is replaced or taken out; None for one that is added at the end.
+        text: The new value; None takes the old one out.
+    """
 
-    line: int
-    start: int
-    end: int
-    text: str
-
-
-class Delete(NamedTuple):
-    """Take out the lines `first` to `last`; `kept` ones, and more than a few, go under OUTPUT."""
-
-    first: int
-    last: int
-    kept: bool = False
-
-    @property
-    def moves(self) -> bool:
-        """Whether the lines go under OUTPUT."""
-        return self.kept or self.last - self.first >= FEW
-
-
-class Insert(NamedTuple):
-    """Put lines after line `after`; `rank` orders inserts at one place."""
-
-    after: int
-    lines: tuple[str, ...]
-    rank: int = 0
-
-
-class Move(NamedTuple):
-    """Take out the lines `first` to `last` and put them, with every other change made, after line `after`."""
-
-    first: int
-    last: int
-    after: int
-    rank: int = 0
-
-
-class Join(NamedTuple):
-    """Put the text of line `other`, with every other change made, at the end of line `line`, and take `other` out."""
-
-    line: int
-    other: int
-
-
-Op: TypeAlias = Patch | Delete | Insert | Move | Join
+    label: str
+    position: int | None
+    text: str | None
 
 
 class Draft(NamedTuple):
@@ -65,16 +27,16 @@ class Draft(NamedTuple):
 
     Args:
         code: Code of the rule.
-        field: The label or `LABEL.sub`.
+        field: The label or `LABEL.sub`; empty for the whole response.
         line: 1-based line, 0 when there is no place.
         column: 1-based column, 0 when there is no place.
         message: What is wrong, in one sentence.
         found: The text there, already quoted.
         expected: What would be right.
-        ops: The changes that fix it; empty where only words can.
+        changes: What its fix does to values. The edits of `field` are part of the fix in any case.
         advice: What to do, in words; it follows the edits. The rule's remedy when there is neither.
         level: Another level than the rule's default.
-        rank: Orders findings at one line.
+        lines: Lines outside of the values that its fix changes or takes out, ascending.
     """
 
     code: str
@@ -84,10 +46,10 @@ class Draft(NamedTuple):
     message: str
     found: str
     expected: str
-    ops: tuple[Op, ...] = ()
+    changes: tuple[Change, ...] = ()
     advice: str = ""
     level: "Level | None" = None
-    rank: int = 0
+    lines: tuple[int, ...] = ()
 
 
 def snippet(text: str, limit: int = 60) -> str:

@@ -1,10 +1,14 @@
 """The model: what an envelope says, where in the text it says it, and its canonical text."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from interlock.envelope.protocol import EVIDENCE_KEYS
+from interlock.envelope.protocol import EVIDENCE_KEYS, LABELS
+
+OR_NONE: Final = ("FAIL_REASONS", "NEXT_ACTIONS")
+"""The lists that say `NONE` when they are empty."""
+LISTS: Final = ("INPUTS_USED", "GATES_REQUIRED", "GATES_PASSED", *OR_NONE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,19 +39,15 @@ class Item(NamedTuple):
 
     Args:
         text: The value, without bullet, number or blanks around it.
-        line: 1-based line of the text as given.
+        line: 1-based line of the text as given; 0 for one that a fix adds.
         column: 1-based column of its first character, in code points.
-        end: 1-based column after its last character.
-        marker: The bullet or number before it (`-`, `3.`); empty for a value on the label's line.
-        start: 1-based column of the marker, or of the value when there is none.
+        number: The number before a step, such as `3.`; empty for any other value.
     """
 
     text: str
-    line: int
-    column: int
-    end: int
-    marker: str = ""
-    start: int = 0
+    line: int = 0
+    column: int = 0
+    number: str = ""
 
 
 class FieldText(NamedTuple):
@@ -57,11 +57,9 @@ class FieldText(NamedTuple):
         label: `STATUS`, or `EVIDENCE.a11y` for one key of EVIDENCE.
         line: 1-based line of its label.
         end_line: 1-based last line that belongs to it; blank lines after it do not.
-        items: Its values: one for a single value, one for each list item, one for each line of OUTPUT.
-            `NONE` in FAIL_REASONS and NEXT_ACTIONS is an item like any other.
+        items: Its values: one for a single value, one for each list item, one for each line of OUTPUT. `NONE` is no
+            value of FAIL_REASONS and NEXT_ACTIONS.
         value_column: 1-based column on the label's line where a value is or would be.
-        value_end: 1-based column after the value on the label's line; equal to `value_column` when there is none.
-        inline: Whether the values are in brackets on the label's line.
     """
 
     label: str
@@ -69,8 +67,6 @@ class FieldText(NamedTuple):
     end_line: int
     items: tuple[Item, ...]
     value_column: int
-    value_end: int
-    inline: bool = False
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -86,26 +82,38 @@ def render(envelope: Envelope) -> str:
     Returns:
         Text with LF line ends and a final newline.
     """
-    lines = [
-        f"STATUS: {envelope.status}",
-        f"TASK_ID: {envelope.task_id}",
-        f"TASK: {envelope.task}",
-        f"ASSIGNED_AGENT: {envelope.assigned_agent}",
-        f"REPORTS_TO: {envelope.reports_to}",
-        *_list("INPUTS_USED:", envelope.inputs_used),
-        *_list("GATES_REQUIRED:", envelope.gates_required),
-        *_list("GATES_PASSED:", envelope.gates_passed),
-        "EVIDENCE:",
-    ]
-    for key in EVIDENCE_KEYS:
-        lines += _list(f"  {key}:", envelope.evidence.get(key, ()), "    ")
-    lines += _list("FAIL_REASONS:", envelope.fail_reasons) if envelope.fail_reasons else ["FAIL_REASONS: NONE"]
-    lines += ["OUTPUT:", envelope.output]
-    steps = [f"{number}. {step}" for number, step in enumerate(envelope.next_actions, 1)]
-    lines += ["NEXT_ACTIONS:", *steps] if steps else ["NEXT_ACTIONS: NONE"]
-    return "\n".join(lines) + "\n"
+    values: dict[str, Sequence[str]] = {f"EVIDENCE.{key}": texts for key, texts in envelope.evidence.items()}
+    for label in LABELS:
+        value = getattr(envelope, label.lower())
+        # EVIDENCE is written key by key, from the entries above; its own value here is not looked at.
+        values[label] = (value,) if isinstance(value, str) else value
+    return "\n".join(line for label in LABELS for line in field_lines(label, values)) + "\n"
 
 
-def _list(label: str, items: Iterable[str], indent: str = "") -> list[str]:
+def field_lines(label: str, values: Mapping[str, Sequence[str]], indent: str = "") -> list[str]:
+    """Return the canonical lines of one field.
+
+    Args:
+        label: One of the twelve.
+        values: The values by label and by `EVIDENCE.key`; a label that is missing has none.
+        indent: Blanks before the items of a list.
+    """
+    texts = values.get(label, ())
+    if label == "EVIDENCE":
+        lines = ["EVIDENCE:"]
+        for key in EVIDENCE_KEYS:
+            lines += _list(f"  {key}:", values.get(f"EVIDENCE.{key}", ()), "    ")
+        return lines
+    if label == "OUTPUT":
+        return ["OUTPUT:", *texts]
+    if label == "NEXT_ACTIONS" and texts:
+        return ["NEXT_ACTIONS:", *(f"{number}. {step}" for number, step in enumerate(texts, 1))]
+    if label in LISTS:
+        return _list(f"{label}:", texts, indent, "NONE" if label in OR_NONE else "[]")
+    # A no-break space at the end is part of the value.
+    return [f"{label}: {texts[0] if texts else ''}".rstrip(" \t")]
+
+
+def _list(head: str, items: Iterable[str], indent: str = "", nothing: str = "[]") -> list[str]:
     bullets = [f"{indent}- {item}" for item in items]
-    return [label, *bullets] if bullets else [f"{label} []"]
+    return [head, *bullets] if bullets else [f"{head} {nothing}"]

@@ -11,6 +11,7 @@ Status: TypeAlias = Literal["BLOCKED", "IN_PROGRESS", "READY_FOR_QA", "QA_IN_PRO
 RoleKind: TypeAlias = Literal["orchestrator", "build", "qa", "review"]
 EvidenceKey: TypeAlias = Literal["screenshots", "a11y", "console", "reports"]
 ContentCheck: TypeAlias = Literal["validator", "visual", "a11y", "report", "not-empty", "command"]
+"""What judges the files of a gate: a case of `gates.checks.check_gate` for each."""
 Grade: TypeAlias = Literal["written", "runner"]
 Setter: TypeAlias = Literal["any agent", "assigned build agent", "frontend-implementer", "orchestrator"]
 
@@ -57,7 +58,7 @@ STATUS_OWNER: Final[dict[Status, Setter]] = {
 """
 
 ECHO: Final[dict[RoleKind, Status]] = {"qa": "QA_IN_PROGRESS", "review": "READY_FOR_REVIEW"}
-"""The one current status that a kind of role may repeat; an echo moves nothing (ours, see docs/design)."""
+"""The one current status that a kind of role may repeat; an echo moves nothing (ours, see docs/history)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,5 @@
 """The re-ask: the one message that tells an agent how to fix a refused response in one turn."""
 
-import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
@@ -11,10 +10,7 @@ if TYPE_CHECKING:
 
 MAX_FINDINGS_BYTES: Final = 8000
 """The most bytes of UTF-8 that the findings of one re-ask take; the first is listed whatever its size."""
-MAX_FINDINGS: Final = 40
-"""The most findings that one re-ask lists."""
 _MAX_LINE: Final = 400
-_TICKS: Final = re.compile("`+")
 
 _SHAPES: Final = {
     "STATUS": " <status>",
@@ -41,16 +37,16 @@ def reask(findings: "Iterable[Finding]") -> str:
     """Return the text that asks an agent again, or nothing when no finding is an error. Only errors are listed.
 
     Returns:
-        A bounded message. It holds text of the agent only inside code spans, escaped and cut, or as the line that a
-        fix restates.
+        A bounded message. It holds text of the agent only escaped and cut, or as the line that a fix restates.
     """
     errors = [finding for finding in findings if finding.level == "error"]
     if not errors:
         return ""
     entries: list[str] = []
     size = 0
-    for number, finding in enumerate(errors[:MAX_FINDINGS], 1):
+    for number, finding in enumerate(errors, 1):
         entry = _entry(number, finding)
+        # A finding may quote half a pair, which has no UTF-8.
         entry_size = len(entry.encode(errors="surrogatepass"))
         if entries and size + entry_size > MAX_FINDINGS_BYTES:
             break
@@ -91,13 +87,4 @@ def _entry(number: int, finding: "Finding") -> str:
 
 
 def _cut(text: str) -> str:
-    """Return text without what is beyond a line's length; a code span that is cut is closed."""
-    if len(text) <= _MAX_LINE:
-        return text
-    kept = text[: _MAX_LINE - 1]
-    if text[_MAX_LINE - 1] == "`":
-        kept = kept.rstrip("`")  # a part of a run would be another mark
-    opened = ""
-    for run in _TICKS.findall(kept):
-        opened = run if not opened else "" if run == opened else opened
-    return f"{kept}…{opened}"
+    return text if len(text) <= _MAX_LINE else f"{text[: _MAX_LINE - 1]}…"

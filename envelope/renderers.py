@@ -1,17 +1,15 @@
 """The result of checking one file, and four forms of it. Text in, text out; printing it is the caller's business."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from interlock.core.render import Checked, Form, render
 from interlock.core.text import shown, visible
-from interlock.envelope.protocol import LABELS
 
 if TYPE_CHECKING:
     from interlock.core.finding import Finding
     from interlock.core.rule import Rule
-    from interlock.envelope.model import Envelope
     from interlock.envelope.validation import Report
 
 
@@ -22,38 +20,17 @@ class FileResult:
     Args:
         path: The file as the caller named it.
         findings: What the checks say, in the order of the text.
-        status: The status that the envelope sets or echoes; None when none could be read.
-        effective_status: The status that counts; None for a file that could not be read.
-        envelope: The well-formed envelope, or None.
-        normalised: What extraction took away or joined.
-        text: The text as given, for showing lines; empty when there is none to show.
+        report: What its response amounts to; None for a file that could not be read.
     """
 
     path: str
     findings: "tuple[Finding, ...]"
-    status: str | None = None
-    effective_status: str | None = None
-    envelope: "Envelope | None" = None
-    normalised: tuple[str, ...] = ()
-    text: str = ""
-
-    @classmethod
-    def of(cls, path: str, report: "Report") -> "FileResult":
-        """Return the result for a file that was read and checked."""
-        return cls(
-            path=path,
-            findings=tuple(report.findings),
-            status=report.status,
-            effective_status=report.effective_status,
-            envelope=report.envelope,
-            normalised=tuple(report.normalised),
-            text=report.reading.text,
-        )
+    report: "Report | None" = None
 
     @property
     def checked(self) -> Checked:
         """The file in the form that the services' renderers take."""
-        return Checked(self.path, self.findings, self.text, self.effective_status is not None)
+        return Checked(self.path, self.findings, self.report is not None)
 
     @property
     def ok(self) -> bool:
@@ -64,29 +41,18 @@ class FileResult:
 SCHEMA: Final = "interlock.findings/1"
 
 
-def envelope_object(envelope: "Envelope") -> dict[str, Any]:
-    """Return an envelope as an object: the twelve labels in snake case, lists as arrays."""
-    return {label.lower(): _values(getattr(envelope, label.lower())) for label in LABELS}
-
-
 def _row(result: "FileResult") -> dict[str, Any]:
+    report = result.report
+    envelope = report.envelope if report else None
     return {
         "path": result.path,
         "ok": result.ok,
-        "status": result.status,
-        "effective_status": result.effective_status,
-        "envelope": None if result.envelope is None else envelope_object(result.envelope),
-        "normalised": list(result.normalised),
+        "status": report.status if report else None,
+        "effective_status": report.effective_status if report else None,
+        "envelope": None if envelope is None else asdict(envelope),
+        "normalised": list(report.normalised) if report else [],
         "findings": [finding.to_json() for finding in result.findings],
     }
-
-
-def _values(value: str | tuple[str, ...] | Mapping[str, tuple[str, ...]]) -> str | list[str] | dict[str, list[str]]:
-    if isinstance(value, str):
-        return value
-    if isinstance(value, Mapping):
-        return {key: list(entries) for key, entries in value.items()}
-    return list(value)
 
 
 WIDTH: Final = 100
@@ -116,10 +82,10 @@ def _paint(text: str, name: str) -> str:
 
 
 def _file(result: "FileResult", paint: Paint) -> str:
-    lines = result.text.split("\n") if result.findings else []
+    lines = result.report.reading.text.split("\n") if result.report else []
     path = visible(result.path)
     blocks = [_finding(path, finding, lines, paint) for finding in result.findings]
-    blocks += [f"{path}: normalised: {shown(change)}" for change in result.normalised]
+    blocks += [f"{path}: normalised: {shown(change)}" for change in (result.report.normalised if result.report else ())]
     return "\n".join((*blocks, _summary(path, result, paint)))
 
 
@@ -138,6 +104,7 @@ def _excerpt(finding: "Finding", lines: Sequence[str], paint: Paint) -> list[str
         return []
     source, before = source_line(lines[finding.line - 1].removesuffix("\r"), finding.column)
     number = str(finding.line)
+    # An empty line leaves no blanks behind the bar.
     return [f"  {number} | {source}".rstrip(), f"  {' ' * len(number)} | {' ' * before}{paint('^', finding.level)}"]
 
 
@@ -147,40 +114,32 @@ def _summary(path: str, result: "FileResult", paint: Paint) -> str:
     }
     counted = ", ".join(f"{count} {level}{'' if count == 1 else 's'}" for level, count in counts.items() if count)
     verdict = paint("valid", "ok") if result.ok else paint("not valid", "error")
-    status = f" (counts as {result.effective_status})" if result.effective_status and not result.ok else ""
+    status = f" (counts as {result.report.effective_status})" if result.report and not result.ok else ""
     return f"{path}: {verdict}{status}{': ' + counted if counted else ''}"
 
 
 def source_line(line: str, column: int) -> tuple[str, int]:
-    """Return a source line as it can be shown, and how many columns come before the given one.
+    """Return a source line as it can be shown, and how many characters come before the given column.
 
-    Tabs become four blanks, characters that do not show become escapes, wide characters count twice, and a line that
-    is too long is cut on both sides.
+    Tabs become four blanks, characters that do not show become escapes, and a line that is too long is cut on both
+    sides.
 
     Args:
         line: One line without its end.
         column: 1-based column in code points; the place after the last character is allowed.
     """
+    # The caret of something missing stands behind the last character.
     at = max(0, min(column - 1, len(line)))
     first = max(0, at - BEFORE)
-    cells = [_cell(character) for character in line[first : first + WIDTH]]
-    before = sum(width for _, width in cells[: at - first])
     head = "…" if first else ""
     tail = "…" if first + WIDTH < len(line) else ""
-    return head + "".join(text for text, _ in cells) + tail, len(head) + before
+    # An escape is wider than its character, so the caret's place is counted in what is shown.
+    before = head + _cells(line[first:at])
+    return before + _cells(line[at : first + WIDTH]) + tail, len(before)
 
 
-def _cell(character: str) -> tuple[str, int]:
-    if character == "\t":
-        return TAB, len(TAB)
-    text = visible(character)
-    if text.isascii():
-        return text, len(text)
-    import unicodedata  # noqa: PLC0415 - only a line with other letters needs it
-
-    if unicodedata.combining(character) or unicodedata.category(character) in ("Mn", "Me"):
-        return text, 0
-    return text, 2 if unicodedata.east_asian_width(character) in "WF" else 1
+def _cells(text: str) -> str:
+    return "".join(TAB if char == "\t" else visible(char) for char in text)
 
 
 def render_results(

@@ -47,6 +47,7 @@ def example(
     rows = {row.name: row for row in outcomes(who)}
     row = rows[outcome] if outcome is not None else next(iter(rows.values()))
     required = required_gates(protocol, who) if gates is None else tuple(gates)
+    # A builder certifies no gate; its reason names the last one that is required.
     failed = who.certifies or required[-1] if row.reason else ""
     passed = tuple(gate for gate in _passed(row, who, required, protocol) if gate != failed)
     role_gate = who.certifies or failed
@@ -75,7 +76,6 @@ def template(
     task_id: str | None = None,
     task: str | None = None,
     gates: Sequence[str] | None = None,
-    inputs: Sequence[str] | None = None,
     current_status: Status | None = None,
     evidence: Mapping[str, Sequence[str]] | None = None,
 ) -> str:
@@ -89,6 +89,7 @@ def template(
     """
     who = protocol.roles[role]
     if outcome is None:
+        # The first way out of the present status is the usual one.
         outcome = next((row.name for row in outcomes(who) if row.before == current_status), None)
     full = example(role, protocol, outcome=outcome, gates=gates, evidence=evidence)
     shown = {key: tuple(f"artifacts/{key}/<file>" for _ in paths[:1]) for key, paths in full.evidence.items()}
@@ -96,7 +97,7 @@ def template(
         full,
         task_id=task_id or "<TASK_ID of the assignment>",
         task=task or "<what was attempted, in one line>",
-        inputs_used=tuple(inputs) if inputs is not None else ("<path of each file that was used>",),
+        inputs_used=("<path of each file that was used>",),
         evidence=shown if evidence is None else full.evidence,
         fail_reasons=tuple(f"{reason.split(':')[0]}: <what failed, and where>" for reason in full.fail_reasons),
         output="<the deliverable: what was done, found or decided>",
@@ -111,6 +112,7 @@ def required_gates(protocol: Protocol = DEFAULT_PROTOCOL, role: Role | None = No
     Where commands decide gates of the project, these are needed; of the others, those of the project's own roles and
     that of the role that is asked.
     """
+    # A project that judges by its own commands need not have the shipped QA roles at work.
     commanded = any(gate.by_command for gate in protocol.gates.values())
     certified = {
         each.certifies for each in protocol.roles.values() if not (commanded and each in ROLES) or each == role

@@ -3,29 +3,33 @@
 The grammar alone reads what it accepts. The scanner reads what the grammar refused, to explain it, and nothing else.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from interlock.envelope.case import GATE_IN_TEXT, Case, Inputs
-from interlock.envelope.characters import MAX_BYTES, Line, Text, read_text, report_unseen
+from interlock.envelope.case import GATE_IN_TEXT, Case
+from interlock.envelope.characters import MAX_BYTES, Line, Text, read_text
 from interlock.envelope.draft import Draft
-from interlock.envelope.edits import to_findings
+from interlock.envelope.fixes import to_findings
 from interlock.envelope.parser import Tree, read_tree, to_envelope, to_fields
-from interlock.envelope.protocol import DEFAULT_PROTOCOL, ECHO, STATUSES, Protocol, Role, Status
+from interlock.envelope.protocol import ECHO, STATUSES, Role, Status
 from interlock.envelope.reask import reask
-from interlock.envelope.repair import fill
 from interlock.envelope.rules import RULES, RULES_BY_CODE
-from interlock.envelope.scanner import scan
+from interlock.envelope.scanner import Layout, scan
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from interlock.core.finding import Finding
-    from interlock.envelope.blocks import Scan
     from interlock.envelope.extract import Extract
     from interlock.envelope.model import Envelope, FieldText
+    from interlock.envelope.scanner import Scan
 
 _NOTHING: Final = Text("")
+_NO_ASSIGNMENT: Final = Case()
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +52,7 @@ class Reading:
     cut: "Extract | None" = field(default=None, repr=False)
     tree: Tree | None = field(default=None, repr=False)
 
-    @property
+    @cached_property
     def lines(self) -> tuple[Line, ...]:
         """The lines that were read; extraction keeps some of those given."""
         return self.source.lines if self.cut is None else self.cut.lines
@@ -68,20 +72,20 @@ class Reading:
     @cached_property
     def findings(self) -> "tuple[Finding, ...]":
         """What keeps the text from being an envelope; empty when it is well-formed."""
-        drafts = self.drafts(Case(self.fields, DEFAULT_PROTOCOL))
-        return to_findings(drafts, self.text, RULES_BY_CODE)
+        return _findings(self, self.drafts, replace(_NO_ASSIGNMENT, fields=self.fields))
 
-    def drafts(self, case: Case) -> tuple[Draft, ...]:
-        """Return what is wrong with characters and layout, with the fixes that the case asks for."""
+    @property
+    def drafts(self) -> tuple[Draft, ...]:
+        """What is wrong with characters and layout."""
         if self.envelope is not None:
             return ()
-        found = (*self.source.drafts, *(self.cut.drafts if self.cut else ()))
-        if self.scan:
-            found = (*found, *self.scan.drafts, *(fill(case, gap) for gap in self.scan.gaps))
-        if not found:
+        drafts = [] if self.source.draft is None else [self.source.draft]
+        drafts += self.cut.drafts if self.cut else ()
+        drafts += self.scan.drafts if self.scan else ()
+        if not drafts:
             message = "The grammar refuses this text, and no rule says why."
-            found = (Draft("ENV299", "", 1, 1, message, "a text that is refused", "an envelope"),)
-        return found
+            drafts = [Draft("ENV299", "", 1, 1, message, "a text that is refused", "an envelope")]
+        return tuple(drafts)
 
 
 def parse(text: str | bytes, *, extract: bool = False, max_bytes: int = MAX_BYTES) -> Reading:
@@ -91,13 +95,15 @@ def parse(text: str | bytes, *, extract: bool = False, max_bytes: int = MAX_BYTE
         The reading. It never raises for what the text contains.
     """
     source = read_text(text, max_bytes)
-    tree = read_tree(source.text) if source.clean else None
+    tree = read_tree(source.text) if source.draft is None else None
     cut = None
     if tree is None and extract and source.lines:
         from interlock.envelope.extract import extract as extract_lines  # noqa: PLC0415 - slow to compile
 
+        # Only what the grammar refuses is cut: a well-formed answer is read as it is.
         cut = extract_lines(source.lines)
-        if source.clean and cut.normalised:
+        # Where nothing was left out, the grammar would refuse the same text again.
+        if source.draft is None and cut.normalised:
             tree = read_tree("\n".join(line.text for line in cut.lines))
     envelope = None if tree is None else to_envelope(tree)
     return Reading(source.text, envelope, cut.normalised if cut else (), source, cut, tree)
@@ -106,7 +112,7 @@ def parse(text: str | bytes, *, extract: bool = False, max_bytes: int = MAX_BYTE
 Verdict: TypeAlias = Literal["PASS", "FAIL"]
 
 MAX_PER_RULE: Final = 25
-"""The most findings that one rule reports for one response; the last one says that there are more."""
+"""The most findings that one rule reports for one response; others follow once these are fixed."""
 
 
 @dataclass(frozen=True)
@@ -145,6 +151,7 @@ class Report:
     @property
     def effective_status(self) -> Status:
         """The status that counts: BLOCKED for every response with an error (Strict Envelope §4)."""
+        # The loop, in place of `in`, tells the type checker that the text is one of the six.
         for status in STATUSES:
             if self.ok and status == self.status:
                 return status
@@ -157,8 +164,10 @@ class Report:
         if envelope is None or role is None or role.kind not in ECHO or role.certifies is None or not self.ok:
             return None
         if self.effective_status == "BLOCKED":
+            # BLOCKED for another reason, such as a missing input, judges nothing.
             named = any(role.certifies in GATE_IN_TEXT.findall(reason) for reason in envelope.fail_reasons)
             return "FAIL" if named else None
+        # An echo counts only against the status that the task really has.
         echoes = envelope.status == ECHO[role.kind] == self.current_status
         return "PASS" if echoes and role.certifies in envelope.gates_passed else None
 
@@ -168,41 +177,19 @@ class Report:
 
     def with_findings(self, more: "Iterable[Finding]") -> "Report":
         """Return this report with the findings of other checks added, in the order of the text."""
+        # The sort is stable: at one place, the envelope's own findings stay first.
         merged = sorted((*self.findings, *more), key=lambda finding: (finding.line, finding.column))
         return replace(self, findings=tuple(dict.fromkeys(merged)))
 
 
 def validate(
-    text: str | bytes,
-    *,
-    agent: str | None = None,
-    task_id: str | None = None,
-    gates: Iterable[str] | None = None,
-    current_status: Status | None = None,
-    protocol: Protocol = DEFAULT_PROTOCOL,
-    certified: Iterable[str] = frozenset(),
-    failed: Iterable[str] = frozenset(),
-    excused: Iterable[str] = frozenset(),
-    input_exists: Callable[[str], bool] | None = None,
-    inputs: Inputs = "must-exist",
-    extract: bool = False,
-    max_bytes: int = MAX_BYTES,
+    text: str | bytes, case: Case = _NO_ASSIGNMENT, *, extract: bool = False, max_bytes: int = MAX_BYTES
 ) -> Report:
     """Read a response and check it against every rule.
 
     Args:
         text: The response; bytes are decoded as UTF-8.
-        agent: The agent that the task was assigned to.
-        task_id: The task id of the assignment.
-        gates: The gates that the assignment requires.
-        current_status: The task's status before this response. Without it no status may be repeated, and transitions
-            are not judged.
-        protocol: The tables in force.
-        certified: Gates that the journal holds as passed for the present tree; any agent may list these.
-        failed: Gates that the journal shows failed; each needs its reason.
-        excused: Gates of QA that may be missing at READY_FOR_REVIEW: a person accepted an objection to them.
-        input_exists: Returns whether a path of INPUTS_USED exists; None leaves that unchecked.
-        inputs: Whether a missing input is a warning or an error.
+        case: What the response is held to; by default the shipped protocol and nothing of an assignment.
         extract: Find the one envelope inside a message that wraps it.
         max_bytes: The largest response that is read, in bytes.
 
@@ -210,43 +197,33 @@ def validate(
         The report, with all findings at once. It never raises for what the text contains.
     """
     reading = parse(text, extract=extract, max_bytes=max_bytes)
-    case = Case(
-        fields=reading.fields,
-        protocol=protocol,
-        agent=agent,
-        task_id=task_id,
-        gates=None if gates is None else tuple(dict.fromkeys(gates)),
-        current_status=current_status,
-        certified=frozenset(certified),
-        failed=frozenset(failed),
-        excused=frozenset(excused),
-        input_exists=input_exists,
-        inputs=inputs,
-    )
-    drafts = [*reading.drafts(case), *report_unseen(reading.text), *(_judge(case) if reading.fields else ())]
-    findings = to_findings(_bounded(drafts), reading.text, RULES_BY_CODE)
-    return Report(reading, findings, case.role, current_status, case.failed)
+    case = replace(case, fields=reading.fields)
+    drafts = [*reading.drafts, *(_judge(case) if reading.fields else ())]
+    findings = _findings(reading, drafts, case)
+    return Report(reading, findings, case.role, case.current_status, frozenset(case.failed))
+
+
+def _findings(reading: Reading, drafts: Iterable[Draft], case: Case) -> "tuple[Finding, ...]":
+    drafts = list(_bounded(drafts))
+    if not drafts:
+        return ()
+    # Whoever sends a plain report is shown a whole envelope, in which a judge may have to state BLOCKED.
+    drafts = [draft._replace(advice=case.way_to_pass) if draft.code == "ENV223" else draft for draft in drafts]
+    layout = reading.scan.layout if reading.scan else Layout()
+    return to_findings(drafts, reading.text, case, _judge, RULES_BY_CODE, layout)
 
 
 def _judge(case: Case) -> Iterator[Draft]:
     for rule in RULES:
+        # Rows without a check are what reading finds; they were reported before.
         if rule.check is not None:
-            for count, draft in enumerate(rule.check(case)):
-                yield draft
-                if count > MAX_PER_RULE:
-                    break
+            yield from islice(rule.check(case), MAX_PER_RULE)
 
 
 def _bounded(drafts: Iterable[Draft]) -> Iterator[Draft]:
-    """Yield at most so many drafts of each rule; the last one says that there are more."""
-    counts: dict[str, int] = {}
-    held: dict[str, Draft] = {}
+    """Yield at most so many drafts of each rule."""
+    counts: Counter[str] = Counter()
     for draft in drafts:
-        counts[draft.code] = count = counts.get(draft.code, 0) + 1
-        if count < MAX_PER_RULE:
+        counts[draft.code] += 1
+        if counts[draft.code] <= MAX_PER_RULE:
             yield draft
-        elif count == MAX_PER_RULE:
-            held[draft.code] = draft
-    for code, draft in held.items():
-        more = counts[code] > MAX_PER_RULE
-        yield draft._replace(message=f"{draft.message} More of the same follow.") if more else draft

@@ -9,10 +9,11 @@ from interlock.core.exports import lazy_exports
 
 if TYPE_CHECKING:
     from interlock.gates.checks import check_gate
+    from interlock.gates.checks.images import image_type
     from interlock.gates.coherence import ROLE_NAME
     from interlock.gates.command import run_command_gate
     from interlock.gates.config import Config, load_config
-    from interlock.gates.errors import CollectorError, ConfigError, GateError, ManifestError, TreeError
+    from interlock.gates.errors import CollectorError, ConfigError, GateError, TreeError
     from interlock.gates.evidence import EvidenceFile, read_evidence, write_evidence
     from interlock.gates.judge import EvidenceReport, judge_collection, judge_evidence, places_of, verify_again
     from interlock.gates.manifest import Binding, CollectedFile, Collection, Collector, read_manifest, write_manifest
@@ -20,17 +21,60 @@ if TYPE_CHECKING:
     from interlock.gates.tree import in_scope, tree_diff, tree_digest, tree_files
 
 __all__ = [
-    "ROLE_NAME", "Binding", "CollectedFile", "Collection", "Collector", "CollectorError", "Config", "ConfigError",
-    "EvidenceFile", "EvidenceReport", "GateError", "ManifestError", "TreeError", "build_protocol", "check_gate",
-    "in_scope", "judge_collection", "judge_evidence", "load_config", "places_of", "read_evidence", "read_manifest",
-    "roster_problems", "run_command_gate", "tree_diff", "tree_digest", "tree_files", "verify_again", "write_evidence",
+    "ROLE_NAME",
+    "Binding",
+    "CollectedFile",
+    "Collection",
+    "Collector",
+    "CollectorError",
+    "Config",
+    "ConfigError",
+    "EvidenceFile",
+    "EvidenceReport",
+    "GateError",
+    "TreeError",
+    "build_protocol",
+    "check_gate",
+    "image_type",
+    "in_scope",
+    "judge_collection",
+    "judge_evidence",
+    "load_config",
+    "places_of",
+    "read_evidence",
+    "read_manifest",
+    "roster_problems",
+    "run_command_gate",
+    "tree_diff",
+    "tree_digest",
+    "tree_files",
+    "verify_again",
+    "write_evidence",
     "write_manifest",
-]  # fmt: skip
+]
 
 PUBLIC_MODULES: Final = (
-    "by_hand", "checks.sealed", "codes", "collect", "command", "config", "errors", "evidence", "git_files", "judge",
-    "manifest", "patterns", "registry", "response", "rules", "sealed", "sealed.sandbox", "shared", "stages", "tree",
-)  # fmt: skip
+    "by_hand",
+    "checks.sealed",
+    "codes",
+    "collect",
+    "command",
+    "config",
+    "errors",
+    "evidence",
+    "git_files",
+    "judge",
+    "manifest",
+    "patterns",
+    "registry",
+    "response",
+    "rules",
+    "sealed",
+    "sealed.sandbox",
+    "shared",
+    "stages",
+    "tree",
+)
 """What others import besides the names above: one module for each kind of check, its inputs and its records."""
 
 __getattr__ = lazy_exports(__name__, __file__)

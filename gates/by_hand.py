@@ -26,15 +26,12 @@ def collect_by_hand(
     keys: Sequence["EvidenceKey"],
     *,
     root: Path,
-    out: Path | None = None,
-    task_id: str = TASK_ID,
-    attempt: int = 1,
     timeout_seconds: float = 60.0,
 ) -> Iterator["Collection"]:
     """Collect some categories of a page, gate by gate, with the same judgement as in a run.
 
-    The page is an HTML file relative to the root, or an http(s) URL; `out` has `artifacts/`, by default the root; the
-    browser may take `timeout_seconds` for each gate.
+    The page is an HTML file relative to the root, or an http(s) URL; the browser may take `timeout_seconds` for each
+    gate.
 
     Raises:
         CollectorError: No evidence could be made, as where there is no such page.
@@ -58,9 +55,8 @@ def collect_by_hand(
             gate,
             target=target.text,
             root=root,
-            binding=Binding(RUN_ID, task_id, attempt, tree),
+            binding=Binding(RUN_ID, TASK_ID, 1, tree),
             categories=[key for key in dict.fromkeys(keys) if GATE_OF[key] == gate],
-            out=out,
             timeout_seconds=timeout_seconds,
             look=look,
         )

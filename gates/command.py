@@ -37,6 +37,7 @@ class Output:
         space_left = KEPT_BYTES - len(self.head)
         self.head += data[:space_left]
         self.tail += data[space_left:]
+        # Cut only now and then, since each cut copies what is kept.
         if len(self.tail) > 2 * KEPT_BYTES:
             del self.tail[:-KEPT_BYTES]
 
@@ -58,11 +59,8 @@ def run_command_gate(
     environment, by default the few variables of this process that commands need, is recorded nowhere.
 
     Raises:
-        CollectorError: `COL201` the gate has no command, `COL202` the command cannot be started, `COL203` the log
-            cannot be stored.
+        CollectorError: `COL202` the command cannot be started, `COL203` the log cannot be stored.
     """
-    if not gate.command:
-        raise CollectorError("COL201", f"{gate.id} has no command.", f"Add `command = […]` to [gates.{gate.id}].")
     output = Output()
     ended = run_gate_command(gate, root, output, environment=environment)
     return store_log(gate, ended, output, root=root, binding=binding)
@@ -81,9 +79,13 @@ def run_gate_command(
     try:
         with TemporaryDirectory(prefix="interlock-pycache-") as empty:
             return process.run(
-                gate.command, cwd=os.fspath(root), env={**environment, "PYTHONPYCACHEPREFIX": empty},
-                timeout_seconds=gate.timeout_seconds, output=output.add,
-            )  # fmt: skip
+                gate.command,
+                cwd=os.fspath(root),
+                # An agent can leave compiled code that differs from its source.
+                env={**environment, "PYTHONPYCACHEPREFIX": empty},
+                timeout_seconds=gate.timeout_seconds,
+                output=output.add,
+            )
     except (OSError, ValueError) as error:
         raise unstartable(gate, error) from error
 
@@ -130,6 +132,7 @@ def store_log(
     folder = binding.folder("reports")
     try:
         file = write_evidence(root, f"{folder}/{gate.id}.log", log)
+        # The stored file is judged, as it will be again: keys are redacted in it.
         findings = tuple(check_gate(gate, [Subject(file, "reports")], in_run=True, tree=binding.tree))
         rows = [collected_file(file, "reports")]
         if results is not None:

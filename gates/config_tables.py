@@ -1,13 +1,17 @@
 """The tables of `interlock.toml`, each with its keys and defaults; `config.py` reads them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, TypeAlias
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+
+from annotated_types import Interval, MinLen
 
 from interlock.envelope.protocol import ContentCheck, EvidenceKey, Grade, RoleKind
 
 Network: TypeAlias = Literal["loopback", "host"]
 Forbidden: TypeAlias = Literal["suppressions"]
+Price: TypeAlias = Annotated[float, Interval(ge=0, le=10**6)]
+Argv: TypeAlias = Annotated[tuple[Annotated[str, MinLen(1)], ...], MinLen(1)]
 Plain: TypeAlias = dict[str, Any]
 """A table that another package reads; here it is only kept."""
 
@@ -58,22 +62,22 @@ class GateConfig(Table):
     evidence: tuple[EvidenceKey, ...] | None = None
     any_evidence: bool | None = None
     check: ContentCheck | None = None
-    command: tuple[str, ...] | None = None
+    command: Argv | None = None
     grade: Grade | None = None
-    timeout_seconds: float | None = None
+    timeout_seconds: Annotated[float, Interval(ge=0.1, le=86_400)] | None = None
     sealed: bool | None = None
     product: tuple[str, ...] | None = None
     tests: tuple[str, ...] | None = None
     keep: tuple[str, ...] | None = None
-    setup: tuple[tuple[str, ...], ...] | None = None
-    prepare: tuple[tuple[str, ...], ...] | None = None
+    setup: tuple[Argv, ...] | None = None
+    prepare: tuple[Argv, ...] | None = None
     network: Network | None = None
     env: Mapping[str, str] | None = None
     pass_env: tuple[str, ...] | None = None
     cwd: str | None = None
     junit: str | None = None
     allow_failing: tuple[str, ...] | None = None
-    retries: int | None = None
+    retries: Annotated[int, Interval(ge=0, le=5)] | None = None
     heldout: str | None = None
     forbid_new: tuple[Forbidden, ...] | None = None
 
@@ -101,9 +105,9 @@ class RunConfig(Table):
         reserve: Whether a run holds leases on its task's scope, and waits while others hold them.
     """
 
-    max_reasks: int = 2
-    max_rework: int = 3
-    max_progress: int = 5
+    max_reasks: Annotated[int, Interval(ge=0, le=20)] = 2
+    max_rework: Annotated[int, Interval(ge=0, le=100)] = 3
+    max_progress: Annotated[int, Interval(ge=0, le=100)] = 5
     unchanged: Literal["error", "warn"] = "error"
     reserve: bool = True
 
@@ -116,7 +120,7 @@ class EvidenceConfig(Table):
         look_seconds: How long a page is watched after it has loaded.
     """
 
-    look_seconds: float = 3.0
+    look_seconds: Annotated[float, Interval(ge=0.1, le=30)] = 3.0
 
 
 @dataclass(frozen=True)
@@ -130,10 +134,10 @@ class BudgetConfig(Table):
         usd: Money in US dollars, as far as prices are known.
     """
 
-    calls: int | None = None
-    tokens: int | None = None
-    seconds: float | None = None
-    usd: float | None = None
+    calls: Annotated[int, Interval(ge=1, le=10**9)] | None = None
+    tokens: Annotated[int, Interval(ge=1, le=10**12)] | None = None
+    seconds: Annotated[float, Interval(ge=1, le=10**9)] | None = None
+    usd: Annotated[float, Interval(ge=0.01, le=10**9)] | None = None
 
 
 @dataclass(frozen=True)
@@ -146,26 +150,9 @@ class PriceConfig(Table):
         cached_input: For sent tokens that the provider had cached; without it, the price of `input`.
     """
 
-    input: float
-    output: float
-    cached_input: float | None = None
-
-
-@dataclass(frozen=True)
-class DelegateConfig(Table):
-    """`[tickets.delegate]`: the plan steps of a ticket become tasks of the status machine.
-
-    Args:
-        gates: The gates that each of these tasks requires, at least one.
-        scope: Patterns of the files that they may touch; empty: the files of the plan.
-        agents: A table for each role, like `[agents]`; empty: those of `[agents]`.
-        wait_seconds: How long one call waits for the tasks before it answers with their state.
-    """
-
-    gates: tuple[str, ...]
-    scope: tuple[str, ...] = ()
-    agents: Mapping[str, Plain] = field(default_factory=dict[str, Plain])
-    wait_seconds: float = 40.0
+    input: Price
+    output: Price
+    cached_input: Price | None = None
 
 
 @dataclass(frozen=True)
@@ -179,15 +166,11 @@ class TicketsConfig(Table):
         max_identical: How many identical failures of one stage end the run.
         unchanged: Whether acting without changing a file is an error or a warning.
         unattributed: Whether a change outside the plan whose author is not known is an error or a warning.
-        delegate: Who acts in the agent's place; without it, the agent acts itself.
-        agent: The model of `interlock resolve`; without it, `--model` names one.
     """
 
     scope: tuple[str, ...] = ()
-    max_retries: int = 5
-    max_retries_run: int = 20
-    max_identical: int = 3
+    max_retries: Annotated[int, Interval(ge=0, le=20)] = 5
+    max_retries_run: Annotated[int, Interval(ge=0, le=100)] = 20
+    max_identical: Annotated[int, Interval(ge=1, le=100)] = 3
     unchanged: Literal["error", "warn"] = "warn"
     unattributed: Literal["error", "warn"] = "warn"
-    delegate: DelegateConfig | None = None
-    agent: Plain | None = None

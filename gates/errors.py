@@ -5,7 +5,7 @@ from interlock.core.finding import Finding
 
 
 class GateError(InterlockError):
-    """Base of every error that leaves this package; its code is stable, such as `CFG103` or `COL201`."""
+    """Base of every error that leaves this package; its code is stable, such as `CFG103` or `COL202`."""
 
     def __init__(self, code: str, message: str, fix: str) -> None:
         super().__init__(message, fix, code)
@@ -16,10 +16,6 @@ class CollectorError(GateError):
     """A collector could not do its work; its gate is not passed. It says nothing about the work under test."""
 
     exit_code = Exit.USAGE
-
-
-class ManifestError(GateError):
-    """A manifest cannot be read, or is not one."""
 
 
 class TreeError(GateError):

@@ -7,25 +7,18 @@ without such a gate.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from interlock.core.finding import Finding
 from interlock.envelope.protocol import EVIDENCE_KEYS, EvidenceKey, GateSpec, Grade, Protocol
 from interlock.gates import rules
 from interlock.gates.checks import Subject, check_gate
 from interlock.gates.evidence import MAX_EVIDENCE_BYTES, EvidenceFile, outside_evidence, path_finding, read_evidence
-from interlock.gates.grades import claimed_grades, run_grade
 from interlock.gates.manifest import Binding, CollectedFile, Collection, collected_file
 from interlock.gates.shared import is_shared
 
 if TYPE_CHECKING:
     from interlock.envelope import Envelope, FieldText
-
-MAX_ENTRIES: Final = 200
-"""So many files one answer may cite."""
-
-MAX_TOTAL_BYTES: Final = 4 * MAX_EVIDENCE_BYTES
-"""So many bytes the files of one answer may hold together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,17 +49,17 @@ class _FileCache:
 
     root: Path
     read: dict[str, EvidenceFile | Finding] = field(default_factory=dict[str, EvidenceFile | Finding])
-    left_bytes: int = field(default_factory=lambda: MAX_TOTAL_BYTES)
+    left_bytes: int = field(default_factory=lambda: MAX_EVIDENCE_BYTES)
     shared_only: bool = False
 
     def get(self, path: str) -> EvidenceFile | Finding:
         if path not in self.read:
             if self.shared_only and not is_shared(self.root, path):
                 return path_finding(path) or outside_evidence(path)
-            if len(self.read) >= MAX_ENTRIES or self.left_bytes < MAX_EVIDENCE_BYTES:
+            if self.left_bytes <= 0:
                 message = f"{rules.quote(path)} was not read: the answer cites too much evidence."
-                bounds = f"{MAX_ENTRIES} files, {MAX_TOTAL_BYTES} bytes"
-                return rules.finding("EVD517", message, found=f"more than {bounds}", expected=f"at most {bounds}")
+                bound = f"{MAX_EVIDENCE_BYTES} bytes"
+                return rules.finding("EVD513", message, found=f"more than {bound}", expected=f"at most {bound}")
             file = self.read[path] = read_evidence(self.root, path)
             if isinstance(file, EvidenceFile):
                 self.left_bytes -= file.size_bytes
@@ -107,7 +100,6 @@ def judge_evidence(
     places: Mapping[str, tuple[int, int]] | None = None,
     collected: Iterable[Collection] | None = None,
     binding: Binding | None = None,
-    known: Iterable[Finding] = (),
     shared_only: bool = False,
 ) -> EvidenceReport:
     """Judge the evidence that one envelope cites and the gates that it claims with it.
@@ -120,7 +112,6 @@ def judge_evidence(
         collected: What the run's own collectors made, from its journal: of this binding and, so that stale evidence
             can be named, of earlier ones. None means outside a run.
         binding: What the evidence must be evidence of; needed in a run.
-        known: What the envelope's own rules found. An entry that they refused is refused silently here.
         shared_only: Whether only shared files are read; see `gates.shared`.
 
     Returns:
@@ -130,39 +121,41 @@ def judge_evidence(
         ValueError: `collected` without `binding`.
         OSError: The root cannot be opened.
     """
+    # With one of the two alone, evidence of a run would be judged as if anybody had written it.
     if (collected is None) != (binding is None):
         raise ValueError("a run is judged with both its collections and its binding, anything else with neither")
     case = _Case(_FileCache(Path(root), shared_only=shared_only), history=tuple(collected or ()), binding=binding)
     findings: list[Finding] = []
     refused: set[EvidenceKey] = set()
-    reported = {(row.line, row.column) for row in known if row.level == "error" and row.line}
     for key, path, (line, column) in _entries(envelope, places or {}):
         file = case.cache.get(path)
         if isinstance(file, Finding):
-            if (line, column) not in reported:
-                findings.append(file._replace(field=f"EVIDENCE.{key}", line=line, column=column))
+            findings.append(file._replace(field=f"EVIDENCE.{key}", line=line, column=column))
             refused.add(key)
             continue
         subject = Subject(file, key, line, column)
         case.subjects.append(subject)
         if binding is not None:
-            case.grades[path], stale = run_grade(subject, case.history, binding)
+            case.grades[path], stale = _run_grade(subject, case.history, binding)
             if stale is not None:
                 findings.append(stale)
                 refused.add(key)
     if binding is None:
-        case.grades.update(claimed_grades(case.cache.root, [subject.file for subject in case.subjects]))
+        case.grades.update(dict.fromkeys((subject.file.path for subject in case.subjects), "written"))
+    # A gate that nobody defined has a common specification, which takes the name that the answer gives it.
     claimed = [replace(protocol.gate(gate), id=gate) for gate in dict.fromkeys(envelope.gates_passed)]
     findings.extend(_misnamed_images(case.subjects, claimed))
     verified: list[str] = []
     for gate in claimed:
         found = _judge_gate(gate, case)
+        # One refused file spoils every gate that may rest on its key: nobody says which file is for which gate.
         if not refused.intersection(_keys(gate)) and not any(f.level == "error" for f in found):
             verified.append(gate.id)
         findings.extend(f for f in found if f.code != "EVD520" or _has_usable(envelope, f.field, refused))
     if binding is None:
         findings.extend(_grade_note(claimed, case))
     files = [collected_file(subject.file, subject.key) for subject in case.subjects]
+    # What was collected and not cited counted as well, so its digest is checked again before the approval.
     files.extend(row for row in case.current() if row.path in case.cache.read)
     # Two gates that read one file find the same.
     distinct = tuple(dict.fromkeys(findings))
@@ -170,28 +163,19 @@ def judge_evidence(
 
 
 def judge_collection(
-    collection: Collection, *, root: str | Path, protocol: Protocol, binding: Binding, gate: str | None = None
+    collection: Collection, *, root: str | Path, protocol: Protocol, binding: Binding
 ) -> EvidenceReport:
-    """Judge what a run has just collected for one gate, before any agent speaks of it.
-
-    `gate` is the gate that it must be for, by default the one that it names.
-    """
-    gate_id = gate or collection.gate
-    findings: list[Finding] = []
-    if collection.gate != gate_id:
-        message = f"The collection for {collection.gate} was offered for {gate_id}."
-        findings.append(rules.finding("EVD568", message, found=collection.gate, expected=gate_id))
+    """Judge what a run has just collected for one gate, before any agent speaks of it."""
     case = _Case(_FileCache(Path(root)), history=(collection,), binding=binding)
-    subjects, refusals = _taken(case, collection.files, binding)
-    findings.extend(refusals)
-    spec = replace(protocol.gate(gate_id), id=gate_id)
+    subjects, findings = _taken(case, collection.files, binding)
+    spec = replace(protocol.gate(collection.gate), id=collection.gate)
     findings.extend(check_gate(spec, subjects, in_run=True, tree=binding.tree))
     ok = not any(finding.level == "error" for finding in findings)
     return EvidenceReport(
         tuple(dict.fromkeys(findings)),
         tuple(collected_file(subject.file, subject.key) for subject in subjects),
         dict.fromkeys((subject.file.path for subject in subjects), "runner"),
-        (gate_id,) if ok else (),
+        (collection.gate,) if ok else (),
     )
 
 
@@ -205,7 +189,7 @@ def verify_again(files: Iterable[CollectedFile], root: str | Path) -> tuple[Find
         elif file.sha256 != row.sha256:
             message = f"The evidence file {rules.quote(row.path)} is not the one that was judged."
             digests = {"found": f"sha256 {file.sha256}", "expected": f"sha256 {row.sha256}"}
-            findings.append(rules.finding("EVD567", message, **digests, field=f"EVIDENCE.{row.key}"))
+            findings.append(rules.finding("EVD561", message, **digests, field=f"EVIDENCE.{row.key}"))
     return tuple(findings)
 
 
@@ -228,9 +212,11 @@ def _judge_gate(gate: GateSpec, case: _Case) -> list[Finding]:
         return check_gate(gate, case.subjects, in_run=False)
     findings: list[Finding] = []
     chosen = [s for s in case.subjects if s.key in _keys(gate)]
+    # A log that a command left is no review, although it lies under the same key.
     if gate.check == "report":
         chosen = [s for s in chosen if case.grades[s.file.path] == "written"]
     elif gate.grade == "runner":
+        # The key of a command's log is that of reviews too, so other files there are somebody else's.
         if gate.check != "command":
             findings.extend(_not_collected(gate, s) for s in chosen if case.grades[s.file.path] != "runner")
         chosen = [s for s in chosen if case.grades[s.file.path] == "runner"]
@@ -253,7 +239,7 @@ def _taken(case: _Case, rows: Iterable[CollectedFile], binding: Binding) -> tupl
             findings.append(file._replace(field=f"EVIDENCE.{row.key}"))
             continue
         subject = Subject(file, row.key)
-        case.grades[row.path], swapped = run_grade(subject, case.history, binding)
+        case.grades[row.path], swapped = _run_grade(subject, case.history, binding)
         subjects.append(subject)
         findings.extend(() if swapped is None else (swapped,))
     return subjects, findings
@@ -273,9 +259,9 @@ def _misnamed_images(subjects: Sequence[Subject], claimed: Sequence[GateSpec]) -
     unjudged = [s for s in subjects if s.key == "screenshots" and "screenshots" not in judged]
     if not unjudged:
         return []
-    from interlock.gates.checks.images import structure  # noqa: PLC0415 - only where images are cited
+    from interlock.gates.checks.images import not_an_image  # noqa: PLC0415 - only where images are cited
 
-    return [finding for finding in map(structure, unjudged) if isinstance(finding, Finding)]
+    return [finding for subject in unjudged if (finding := not_an_image(subject))]
 
 
 def _has_usable(envelope: "Envelope", name: str, refused: set[EvidenceKey]) -> bool:
@@ -285,14 +271,55 @@ def _has_usable(envelope: "Envelope", name: str, refused: set[EvidenceKey]) -> b
 
 
 def _grade_note(claimed: Sequence[GateSpec], case: _Case) -> list[Finding]:
-    """Report once, outside a run, which grade could be established for gates that a run would hold to `runner`."""
+    """Say once, outside a run, that nobody vouches for evidence which a run would have made itself."""
     gates = [gate for gate in claimed if gate.grade == "runner"]
-    files = [s for s in case.subjects if any(s.key in _keys(gate) for gate in gates)]
+    files = [subject for subject in case.subjects if any(subject.key in _keys(gate) for gate in gates)]
     if not files:
         return []
-    vouched = [s for s in files if case.grades[s.file.path] == "runner"]
-    names = ", ".join(gate.id for gate in gates)
-    message = f"Manifests vouch for {len(vouched)} of the {len(files)} files cited for {names}."
-    found = "a manifest of Interlock's collector, which anybody could have written" if vouched else "grade written"
+    message = f"Nobody vouches for the {len(files)} files cited for {', '.join(gate.id for gate in gates)}."
     fix = "Run the task with `interlock run`, where the runner collects this evidence itself."
-    return [files[0].finding("EVD566", "", message, found=found, fix=fix)]
+    return [files[0].finding("EVD566", "", message, found="grade written", fix=fix)]
+
+
+def _run_grade(subject: Subject, history: Sequence[Collection], binding: Binding) -> tuple[Grade, Finding | None]:
+    """Return the grade of one file in a run, and a finding (`EVD561`, `EVD562`) where it is not this work's evidence.
+
+    The digest decides: a file with the bytes of a row collected for this binding is the runner's, wherever it lies.
+    A path of this binding with other bytes was swapped; bytes or a path of another binding are stale; anything else
+    was written by an agent and must lie in the folder of this task and attempt.
+    """
+    file = subject.file
+    current = [row for c in history if c.binding == binding for row in c.files]
+    # Agents may copy evidence and cite the copy: the bytes are what was collected.
+    if any(row.sha256 == file.sha256 for row in current):
+        return "runner", None
+    for row in current:
+        if row.path == file.path:
+            message, found = f"{subject.shown} is not the file that was collected.", f"sha256 {file.sha256}"
+            expected = f"sha256 {row.sha256}, as the collector recorded it"
+            return "written", subject.finding("EVD561", "", message, found=found, expected=expected)
+    # The newest first: it is the one that an agent most likely means.
+    for collection in reversed(history):
+        if collection.binding != binding and any(
+            row.sha256 == file.sha256 or row.path == file.path for row in collection.files
+        ):
+            return "written", _stale(subject, collection.binding, binding)
+    parts = file.path.split("/")
+    # artifacts/<key>/<TASK_ID>/<attempt>/<name>
+    if len(parts) < 5 or parts[2:4] != [binding.task_id, str(binding.attempt)]:
+        folder = binding.folder(subject.key)
+        message, fix = f"{subject.shown} does not lie in `{folder}/`.", f"Write it to `{folder}/` and cite it there."
+        expected = f"a file below `{folder}/`"
+        return "written", subject.finding("EVD562", "", message, found=subject.shown, expected=expected, fix=fix)
+    return "written", None
+
+
+def _stale(subject: Subject, made_for: Binding, now: Binding) -> Finding:
+    """Name the other work of which a file is the evidence."""
+    rows = [
+        (f"task {each.task_id} of run {each.run_id}", f"attempt {each.attempt}", f"tree {each.tree}")
+        for each in (made_for, now)
+    ]
+    found, expected = next(pair for pair in zip(*rows, strict=True) if pair[0] != pair[1])
+    message = f"{subject.shown} is stale: it was collected from {found}."
+    return subject.finding("EVD562", "", message, found=found, expected=expected)

@@ -6,37 +6,23 @@ The manifest is written last, in one rename, into the folder of the first file: 
 collection without one was never finished. It holds no clock and nothing of the host: the same files give the same
 bytes. Files of one collection lie in `artifacts/<key>/<TASK_ID>/<attempt>/`.
 
-What is no manifest raises `ManifestError`.
+What is no manifest raises `GateError`.
 """
 
 import json
-import re
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from interlock.core.finding import Finding
-from interlock.envelope.protocol import EVIDENCE_KEYS, EvidenceKey
-from interlock.gates.checks.shapes import FILLED, FLAG, TEXT, Leaf, MalformedError, Shape, conform, loads, one_of, whole
-from interlock.gates.errors import ManifestError
-from interlock.gates.evidence import EvidenceFile, path_finding, read_evidence, write_evidence
+from interlock.envelope.protocol import EvidenceKey
+from interlock.gates.errors import GateError
+from interlock.gates.evidence import EvidenceFile, read_evidence, write_evidence
 
 SCHEMA: Final = "interlock.evidence/1"
 SUFFIX: Final = ".manifest.json"
-MAX_MANIFEST_BYTES: Final = 4 * 1024 * 1024
 
-_HEX: Final = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _FINDING_KEYS: Final = ("code", "level", "field", "message", "found", "expected", "fix", "source")
-_SHAPE: Final[Shape] = {
-    "schema": one_of(SCHEMA), "collector": {"name": FILLED, "version": FILLED}, "gate": FILLED, "run_id": FILLED,
-    "task_id": FILLED, "attempt": whole(1), "tree": FILLED, "target": FILLED,
-    "subject": [{
-        "path": FILLED, "key": one_of(*EVIDENCE_KEYS), "size_bytes": whole(1),
-        "sha256": Leaf(lambda value: isinstance(value, str) and _HEX.fullmatch(value) is not None, "is no SHA-256"),
-    }],
-    "ok": FLAG,
-    "findings": [{**dict.fromkeys(_FINDING_KEYS, TEXT), "level": one_of("error", "warning", "note")}],
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,30 +102,28 @@ def to_json(collection: Collection) -> dict[str, Any]:
     }
 
 
-def from_json(value: object, *, path: str = "") -> Collection:
-    """Read a manifest's JSON value strictly: what `to_json` returns, and nothing else; `path` is where it came from."""
-    where = path or "manifest"
+def from_json(value: Any, *, path: str = "") -> Collection:
+    """Return the collection that `to_json` wrote; `path` is where it came from.
+
+    Raises:
+        GateError: `MAN102` the value is no manifest.
+    """
     try:
-        conform(value, _SHAPE, "the manifest")
-    except MalformedError as error:
-        raise _bad(where, str(error)) from error
-    top = cast("dict[str, Any]", value)
-    files = tuple(CollectedFile(**row) for row in top["subject"])
-    findings = tuple(Finding(**row) for row in top["findings"])
-    if not files:
-        raise _bad(where, "there is no file")
-    if refused := next(filter(None, (path_finding(file.path) for file in files)), None):
-        raise _bad(where, refused.message)
-    if top["ok"] and any(finding.level == "error" for finding in findings):
-        raise _bad(where, "`ok` is true beside findings that are errors")
-    binding = Binding(top["run_id"], top["task_id"], top["attempt"], top["tree"])
-    return Collection(
-        top["gate"], Collector(**top["collector"]), binding, top["target"], files, top["ok"], findings, path
-    )
+        known = value["schema"] == SCHEMA
+        binding = Binding(value["run_id"], value["task_id"], value["attempt"], value["tree"])
+        files = tuple(CollectedFile(**row) for row in value["subject"])
+        findings = tuple(Finding(**row) for row in value["findings"])
+        maker = Collector(**value["collector"])
+        made = Collection(value["gate"], maker, binding, value["target"], files, value["ok"], findings, path)
+    except (KeyError, TypeError) as error:
+        raise _unreadable(path, f"no manifest: {error}") from error
+    if not known:
+        raise _unreadable(path, f"no manifest of schema {SCHEMA}")
+    return made
 
 
-def _bad(where: str, why: str) -> ManifestError:
-    return ManifestError("MAN103", f"{where}: {why}.", "Collect the evidence again.")
+def _unreadable(path: str, what: str) -> GateError:
+    return GateError("MAN102", f"{path or 'The value'} is {what}.", "Collect the evidence again.")
 
 
 def write_manifest(root: str | Path, collection: Collection) -> Collection:
@@ -147,6 +131,7 @@ def write_manifest(root: str | Path, collection: Collection) -> Collection:
     if not collection.files:
         raise ValueError("a collection without files has no manifest")
     path = f"{collection.files[0].path.rpartition('/')[0]}/{collection.gate}{SUFFIX}"
+    # ASCII alone: names of tests and pages may hold characters that turn the direction of a text.
     data = json.dumps(to_json(collection), indent=2, ensure_ascii=True, allow_nan=False) + "\n"
     write_evidence(root, path, data.encode("ascii"))
     return replace(collection, manifest=path)
@@ -157,11 +142,11 @@ def read_manifest(root: str | Path, path: str) -> Collection:
 
     What it says is a claim: whoever can write the folder can write a manifest. Only a run's journal proves it.
     """
-    file = read_evidence(root, path, max_bytes=MAX_MANIFEST_BYTES)
+    file = read_evidence(root, path)
     if isinstance(file, Finding):
-        raise ManifestError("MAN101", f"{path}: {file.message}", file.fix)
+        raise GateError("MAN101", f"{path}: {file.message}", file.fix)
     try:
-        value = loads(file.data)
-    except MalformedError as error:
-        raise ManifestError("MAN102", f"{path}: {error}.", "Collect the evidence again.") from error
+        value = json.loads(file.data)
+    except (ValueError, RecursionError) as error:
+        raise _unreadable(path, f"no JSON: {error}") from error
     return from_json(value, path=path)

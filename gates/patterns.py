@@ -1,18 +1,24 @@
 """Scope patterns: which paths of a tree a task is about.
 
-A pattern is written in the language of leases (`interlock.reservations.patterns`), relative to the root. Names that
+A pattern is written in the language of leases (`interlock.core.patterns`), relative to the root. Names that
 begin with a dot are matched like any other. Matching is by case. A pattern after `!` takes out what it matches,
 whatever the others say.
 """
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, TypeAlias
 
-from interlock.core.finding import Finding
+from interlock.core import patterns
+from interlock.core.finding import Finding, FindingError
+from interlock.core.patterns import DOUBLE, Part
 from interlock.gates.errors import TreeError
-from interlock.reservations import ANY_NAME, Step, expand_braces, normal, steps_of
+
+Step: TypeAlias = re.Pattern[str] | None
+"""What one name of a path must match; None stands for any number of names, none included."""
+ANY_NAME: Final = patterns.name_expression(patterns.ANY_NAME)
 
 _FIX: Final = "Write it like `site/**`, `src/*.py` or `docs/{a,b}.md`."
 
@@ -39,7 +45,6 @@ class Scope:
     def descend(self, at: Steps, name: str) -> Steps:
         """Return the state of matching after one more name; empty when nothing can match any more."""
         following: set[tuple[int, int]] = set()
-        name = normal(name)
         for i, step in at:
             if step == len(self.patterns[i]):
                 continue
@@ -54,6 +59,10 @@ class Scope:
         """Return whether the path that led here is matched."""
         return any(step == len(self.patterns[i]) for i, step in at)
 
+    def takes_all(self, at: Steps) -> bool:
+        """Return whether every file below the path that led here is matched, as below the folder of `src/**`."""
+        return any(self.patterns[i][step:] == (None, ANY_NAME) for i, step in at)
+
     def matches(self, path: str) -> bool:
         """Return whether one relative path is matched."""
         at = self.start
@@ -61,20 +70,13 @@ class Scope:
             at = self.descend(at, name)
         return self.accepts(at) and not self.excludes(path)
 
-    def covers(self, folder: str) -> bool:
-        """Return whether every path below a relative folder is sure to be matched."""
-        at, out = self.start, self.excluded.start if self.excluded else frozenset[tuple[int, int]]()
-        for name in folder.split("/"):
-            at = self.descend(at, name)
-            out = self.excluded.descend(out, name) if self.excluded else out
-        return not out and any(self.patterns[i][step:] == (None, ANY_NAME) for i, step in at)
-
     def excludes(self, path: str) -> bool:
         """Return whether one relative path is taken out."""
         return self.excluded is not None and self.excluded.matches(path)
 
     def _skip(self, at: Steps) -> Steps:
         """Add the places that `**` reaches by matching nothing; files of one folder mostly lead to the same ones."""
+        # Thousands of files lead to a few states, which are worked out once each.
         if at in self._reached:
             return self._reached[at]
         reached = set(at)
@@ -87,26 +89,27 @@ class Scope:
         return self._reached.setdefault(at, frozenset(reached))
 
 
-def compile_scope(patterns: Iterable[str]) -> Scope:
+def compile_scope(scope: Iterable[str]) -> Scope:
     """Compile scope patterns; `TREE101` where there is none, `TREE102` where one is no pattern."""
-    given = list(patterns)
+    given = list(scope)
     wanted = _compile(pattern for pattern in given if not pattern.startswith("!"))
     excluded = _compile(pattern[1:] for pattern in given if pattern.startswith("!"))
+    # A scope of exclusions alone would hold no file, and every verdict on it would stay good for ever.
     if not wanted:
         raise TreeError("TREE101", "", "The scope has no pattern.", _FIX)
     return Scope(wanted, Scope(excluded) if excluded else None)
 
 
-def _compile(patterns: Iterable[str]) -> tuple[tuple[Step, ...], ...]:
-    return tuple(dict.fromkeys(alternative for pattern in patterns for alternative in _alternatives(pattern)))
+def _compile(scope: Iterable[str]) -> tuple[tuple[Step, ...], ...]:
+    return tuple(dict.fromkeys(alternative for pattern in scope for alternative in _alternatives(pattern)))
 
 
 def expand(pattern: str) -> list[str]:
     """Return the patterns that one with braces expands to, in the order of writing; `TREE102` for none, or too many."""
-    texts = expand_braces(pattern)
-    if isinstance(texts, Finding):
-        raise _refused(pattern, texts)
-    return list(dict.fromkeys(texts))
+    try:
+        return patterns.expand(pattern)
+    except FindingError as error:
+        raise _refused(pattern, error.finding) from error
 
 
 @lru_cache(maxsize=1024)
@@ -120,10 +123,17 @@ def _alternatives(pattern: str) -> list[tuple[Step, ...]]:
             raise _bad(pattern, "is empty, or has a step that is empty, `.` or `..`")
         if steps[0] in {".git", ".interlock", "artifacts"}:
             raise _bad(pattern, f"names `{steps[0]}`, which is never part of a scope")
-    found = steps_of(pattern)
-    if isinstance(found, Finding):
-        raise _refused(pattern, found)
-    return found
+    try:
+        alternatives = patterns.alternatives_of(pattern)
+    except FindingError as error:
+        raise _refused(pattern, error.finding) from error
+    return [_steps(parts) for parts in alternatives]
+
+
+def _steps(parts: tuple[Part, ...]) -> tuple[Step, ...]:
+    """Everything below a folder is any number of names and then one."""
+    steps = [None if part == DOUBLE else patterns.name_expression(part) for part in parts]
+    return (*steps, ANY_NAME) if parts[-1] == DOUBLE else tuple(steps)
 
 
 def _refused(pattern: str, problem: Finding) -> TreeError:

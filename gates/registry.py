@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from interlock.core.finding import Finding, FindingError
-from interlock.envelope.protocol import ANYBODY, DEFAULT_PROTOCOL, GATES, OTHER_GATE, ROLES, GateSpec, Protocol, Role
+from interlock.envelope.protocol import ANYBODY, DEFAULT_PROTOCOL, GATES, ROLES, GateSpec, Protocol, Role
 from interlock.gates import rules
-from interlock.gates.coherence import GATE_ID, MAX_NAME_CHARS, NEEDED_KEYS, gate_problems, near, role_problems
+from interlock.gates.coherence import GATE_ID, NEEDED_KEYS, gate_problems, near, role_problems
 from interlock.gates.config import FILE, Config
 from interlock.gates.config_tables import GateConfig, RoleConfig
 from interlock.gates.errors import ConfigError, config_problem
@@ -19,7 +19,7 @@ def build_protocol(config: Config) -> Protocol:
     It is the shipped protocol when the configuration names neither roles nor gates.
 
     Raises:
-        ConfigError: One problem for each fault, `CFG201` to `CFG208` roles, `CFG211` to `CFG217` gates.
+        ConfigError: One problem for each fault, `CFG201` to `CFG219`.
     """
     if not config.roles and not config.gates and config.roster == "extend":
         return DEFAULT_PROTOCOL
@@ -47,6 +47,7 @@ def outside_protocol(config: Config) -> Protocol:
     """
     protocol = build_protocol(config)
     alone = [role for role in protocol.roles.values() if hands_over_alone(role, config)]
+    # With two such roles nobody knows which is meant.
     if len(alone) != 1 or any(role.hands_over and role.name in config.agents for role in protocol.roles.values()):
         return protocol
     return replace(protocol, roles={**protocol.roles, alone[0].name: replace(alone[0], hands_over=True)})
@@ -109,6 +110,7 @@ def _role(name: str, row: RoleConfig, base: Role | None, path: str) -> Role:
         fix = 'Add `kind = "build"`, `"qa"` or `"review"`.'
         message = f"the new role `{name}` has no kind."
         raise FindingError(config_problem("CFG201", path, f"roles.{name}.kind", message, fix))
+    # A role of another kind inherits nothing: a reviewer who became a builder must not certify what it builds.
     same = base is not None and base.kind == kind
     hands_over = row.hands_over if row.hands_over is not None else bool(same and base and base.hands_over)
     certifies = row.certifies if row.certifies is not None else (base.certifies if same and base else None)
@@ -124,6 +126,7 @@ def _gates(config: Config, roles: Mapping[str, Role], renamed: Mapping[str, str]
     gates: dict[str, GateSpec] = {}
     for gate in GATES:
         certifier = renamed.get(gate.certifier or "", gate.certifier)
+        # A table of its own takes the gate over, and with it the question who certifies it.
         if certifier not in (None, ANYBODY) and certifier not in roles and gate.id in config.gates:
             certifier = None
         gates[gate.id] = replace(gate, certifier=certifiers.get(gate.id, certifier))
@@ -135,6 +138,7 @@ def _gates(config: Config, roles: Mapping[str, Role], renamed: Mapping[str, str]
 
 def _gate(row: GateConfig, base: GateSpec, *, new: bool) -> GateSpec:
     command = row.command if row.command is not None else base.command
+    # Of a gate that ships, a command alone changes neither the check nor the evidence.
     if command and new:
         base = replace(base, check="command", evidence=("reports",), grade="runner")
     given = {
@@ -143,10 +147,11 @@ def _gate(row: GateConfig, base: GateSpec, *, new: bool) -> GateSpec:
         if (value := getattr(row, name)) is not None
     }
     gate = replace(base, **given)
-    if new and not gate.evidence and row.any_evidence is None and gate.check == "not-empty":
-        gate = replace(gate, any_evidence=OTHER_GATE.any_evidence)
-    if new and not gate.evidence and gate.check in NEEDED_KEYS:
-        gate = replace(gate, evidence=NEEDED_KEYS[gate.check])
+    # A gate has the evidence that its check reads, whatever its table lists.
+    gate = replace(gate, evidence=tuple(dict.fromkeys((*gate.evidence, *NEEDED_KEYS.get(gate.check, ())))))
+    # A gate that names no key takes a file under any of the four.
+    if gate.check == "not-empty" and not gate.evidence:
+        gate = replace(gate, any_evidence=True)
     title = f"`{' '.join(gate.command)}` ends with status 0" if gate.command else "a gate of this project"
     return replace(gate, title=gate.title or title)
 
@@ -159,14 +164,8 @@ def _list_problems(protocol: Protocol, gates_required: Sequence[str]) -> Iterato
         fix = f"List at least {', '.join(names)}." if names else f"Define a gate with a command in {FILE}, and list it."
         yield _task("TSK701", "The task requires no gate.", "an empty list", fix=fix)
     for i, gate_id in enumerate(gates_required):
-        shown = rules.quote(gate_id)
         if gate_id in gates_required[:i]:
-            yield _task("TSK707", f"{shown} is required twice.", gate_id, fix="Remove one.")
-        elif GATE_ID.fullmatch(gate_id) is None or len(gate_id) > MAX_NAME_CHARS:
-            fix = f"{near(gate_id.upper(), protocol.gates)}Write it like GATE-VISUAL-QA."
-            yield _task(
-                "TSK706", f"{shown} is no gate id.", shown, "GATE- and capital letters, digits, single `-`", fix
-            )
+            yield _task("TSK707", f"{rules.quote(gate_id)} is required twice.", gate_id, fix="Remove one.")
         elif gate_id not in protocol.gates:
             yield _undefined(protocol, gate_id)
 
@@ -175,12 +174,12 @@ def _undefined(protocol: Protocol, gate_id: str) -> Finding:
     """Return the finding for a gate that nobody defined.
 
     Strict Envelope §3 lets a task name any other gate; a QA or review role certifies it with a file. So it is an error
-    where it resembles a gate that is there, or where the roster has no such role, and else worth a warning.
+    where it is no id, resembles a gate that is there, or the roster has no such role, and else worth a warning.
     """
-    meant = near(gate_id, protocol.gates)
-    fix = f"{meant}Correct the name, or define [gates.{gate_id}]."
-    found = _task("TSK703", f"No gate is defined as {gate_id}.", gate_id, fix=fix)
-    if meant or not (protocol.of_kind("qa") or protocol.of_kind("review")):
+    shown, meant = rules.quote(gate_id), near(gate_id.upper(), protocol.gates)
+    fix = f"{meant}Correct the name, or define a gate of that name, written like [gates.GATE-UNIT-TESTS]."
+    found = _task("TSK703", f"No gate is defined as {shown}.", shown, fix=fix)
+    if meant or GATE_ID.fullmatch(gate_id) is None or not (protocol.of_kind("qa") or protocol.of_kind("review")):
         return found
     return found._replace(
         level="warning",

@@ -4,41 +4,17 @@
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from interlock.envelope.protocol import EVIDENCE_KEYS
 
 if TYPE_CHECKING:
     from interlock.core.finding import Finding
-    from interlock.envelope import Envelope, Inputs, Report
-    from interlock.envelope.protocol import Protocol, Status
+    from interlock.envelope import Case, Envelope, Report
+    from interlock.envelope.protocol import Protocol
     from interlock.gates.manifest import Binding, CollectedFile, Collection
-
-
-@dataclass(frozen=True, slots=True)
-class Expected:
-    """What the caller knows about a response beside its text.
-
-    Args:
-        agent: The agent that the task was assigned to.
-        task_id: The task id of the assignment.
-        gates: The gates that the assignment requires.
-        current_status: The task's status before the response.
-        certified: Gates that the run holds as passed for the present tree.
-        failed: Gates that failed; each needs its reason.
-        collected: What the run's collectors made; None outside a run.
-        binding: What the evidence must be evidence of; needed in a run.
-    """
-
-    agent: str | None = None
-    task_id: str | None = None
-    gates: tuple[str, ...] | None = None
-    current_status: "Status | None" = None
-    certified: frozenset[str] = frozenset()
-    failed: frozenset[str] = frozenset()
-    collected: "tuple[Collection, ...] | None" = None
-    binding: "Binding | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +33,11 @@ class Judged:
 
 def judge_response(
     text: str | bytes,
+    case: "Case",
     *,
     root: str,
-    protocol: "Protocol",
-    inputs: "Inputs",
-    expected: Expected,
+    collected: "tuple[Collection, ...] | None" = None,
+    binding: "Binding | None" = None,
     extract: bool = False,
     max_bytes: int | None = None,
     evidence: bool = True,
@@ -69,29 +45,46 @@ def judge_response(
 ) -> Judged:
     """Judge a response and, unless `evidence` is false, the evidence that it cites.
 
-    `inputs` is how strictly missing inputs are judged; `extract` finds the one envelope inside a message that wraps it;
-    `max_bytes` is by default the envelope's own limit; with `shared_only`, only shared files (`gates.shared`) exist for
-    the answer.
+    Args:
+        text: The response.
+        case: What it is held to; its inputs are looked for below the root.
+        root: The project's root.
+        collected: What the run's collectors made; None outside a run.
+        binding: What the evidence must be evidence of; needed in a run.
+        extract: Whether to find the one envelope inside a message that wraps it.
+        max_bytes: The most that is read, by default the envelope's own limit.
+        evidence: Whether the files under EVIDENCE are read.
+        shared_only: Whether only shared files (`gates.shared`) exist for the answer.
     """
     from interlock.envelope import MAX_BYTES, validate  # noqa: PLC0415
 
-    report = validate(
-        text,
-        agent=expected.agent,
-        task_id=expected.task_id,
-        gates=expected.gates,
-        current_status=expected.current_status,
-        protocol=protocol,
-        certified=expected.certified,
-        failed=expected.failed,
-        input_exists=lambda name: input_exists(root, name, shared_only=shared_only),
-        inputs=inputs,
-        extract=extract,
-        max_bytes=MAX_BYTES if max_bytes is None else max_bytes,
-    )
+    case = replace(case, input_exists=partial(input_exists, root, shared_only=shared_only))
+    report = validate(text, case, extract=extract, max_bytes=MAX_BYTES if max_bytes is None else max_bytes)
     if not evidence:
         return Judged(report, report)
-    return _with_evidence(report, root, protocol, expected, shared_only=shared_only)
+    cited = _cited(report, case.protocol)
+    # In a run even an answer without evidence is judged, for what was collected and not cited counts.
+    if binding is None and not any(cited.evidence.values()):
+        return Judged(report, report)  # nothing more is imported when no file is cited
+    from interlock.gates.judge import judge_evidence, places_of  # noqa: PLC0415
+
+    # A response that is not well-formed has its evidence read as well, so that one turn can fix everything.
+    judged = judge_evidence(
+        cited,
+        root=root,
+        protocol=case.protocol,
+        places=places_of(report.reading.fields),
+        collected=collected,
+        binding=binding,
+        shared_only=shared_only,
+    )
+    # Where the envelope's own rules refuse an entry, the files say nothing more about it.
+    refused = {row.line for row in report.findings if row.level == "error" and row.field.startswith("EVIDENCE.")}
+    kept = tuple(row for row in judged.findings if not row.line or row.line not in refused)
+    whole = report.with_findings(kept)
+    if report.envelope is None:
+        return Judged(whole, report, kept)
+    return Judged(whole, report, kept, judged.files, judged.verified)
 
 
 def input_exists(root: str, path: str, *, shared_only: bool = False) -> bool:
@@ -118,49 +111,9 @@ def relative(root: str, name: str) -> str:
     return os.path.relpath(path, top) if inside else ""
 
 
-def has_runs(root: str) -> bool:
-    """Return whether any run was ever made below a root, without loading what runs are made of."""
-    try:
-        with os.scandir(os.path.join(root, ".interlock", "runs")) as found:
-            return next(found, None) is not None
-    except OSError:
-        return False
-
-
 def distinct_gates(given: Iterable[str] | None) -> tuple[str, ...] | None:
     """Return the gates that an assignment names, each once and without blanks; None when it names none at all."""
     return None if given is None else tuple(dict.fromkeys(gate.strip() for gate in given if gate.strip()))
-
-
-def _with_evidence(
-    report: "Report", root: str, protocol: "Protocol", expected: Expected, *, shared_only: bool
-) -> Judged:
-    """Return the report with what the evidence files say; nothing is imported when none is cited.
-
-    A response that is not well-formed has its evidence read as well, so that one turn can fix everything. Where the
-    envelope's own rules refuse an entry, the files say nothing more about it.
-    """
-    cited = _cited(report, protocol)
-    if expected.binding is None and not any(cited.evidence.values()):
-        return Judged(report, report)
-    from interlock.gates.judge import judge_evidence, places_of  # noqa: PLC0415
-
-    judged = judge_evidence(
-        cited,
-        root=root,
-        protocol=protocol,
-        places=places_of(report.reading.fields),
-        collected=expected.collected,
-        binding=expected.binding,
-        known=report.findings,
-        shared_only=shared_only,
-    )
-    refused = {row.line for row in report.findings if row.level == "error" and row.field.startswith("EVIDENCE.")}
-    kept = tuple(row for row in judged.findings if not row.line or row.line not in refused)
-    whole = report.with_findings(kept)
-    if report.envelope is None:
-        return Judged(whole, report, kept)
-    return Judged(whole, report, kept, judged.files, judged.verified)
 
 
 def _cited(report: "Report", protocol: "Protocol") -> "Envelope":
@@ -170,6 +123,7 @@ def _cited(report: "Report", protocol: "Protocol") -> "Envelope":
     from interlock.envelope import Envelope  # noqa: PLC0415
 
     read = {label: field.texts for label, field in report.reading.fields.items()}
+    # What cannot be read as an envelope may claim any text as a gate.
     passed = tuple(gate for gate in read.get("GATES_PASSED", ()) if gate in protocol.gates)
     evidence = {key: read.get(f"EVIDENCE.{key}", ()) for key in EVIDENCE_KEYS}
     return Envelope("", "", "", "", "", (), (), passed, evidence, (), "", ())

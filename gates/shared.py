@@ -30,10 +30,12 @@ def shared(root: str | Path, paths: Iterable[str]) -> frozenset[str]:
     base = os.path.realpath(root)
     # No symbolic link is on the way to one, or at it.
     places = {path: os.path.join(base, path) for path in paths if _is_plain(path)}  # noqa: PTH118
+    # Whatever is asked after this lies where its name says.
     plain = [path for path, place in places.items() if os.path.realpath(place) == place]
     ignored = ignored_paths(base, [path for path in plain if not path.startswith(EVIDENCE)])
     seen = [path for path in plain if path not in ignored]
     dotted = [path for path in seen if "/." in f"/{path}"]
+    # `.env` and its like are often neither tracked nor ignored, and hold keys.
     hidden = {*dotted} - {*tracked_paths(base, dotted)}
     return frozenset(path for path in seen if path not in hidden)
 

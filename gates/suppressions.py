@@ -42,6 +42,7 @@ def added_suppressions(old: bytes | None, new: bytes, path: str) -> list[tuple[i
     pattern = next((regex for endings, regex in _TABLE if path.lower().endswith(endings)), None)
     if pattern is None:
         return []
+    # A byte that is no UTF-8 becomes another character in both, which no pattern matches.
     before, now = (_lines(data or b"") for data in (old, new))
     found = [(line, number, match[0].strip()) for number, line in enumerate(now, 1) for match in _found(pattern, line)]
     left = Counter(match[0].strip() for line in before for match in _found(pattern, line))

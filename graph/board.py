@@ -1,7 +1,8 @@
-"""What a view of many runs needs: the runs of a project with their state, who holds files, and what waits.
+"""What views of many runs need: the runs of a project with their state, who holds files, and what waits.
 
-It is kept up to date by reading on: the journal from where the last look ended, and a run again only once its files
-have changed. So a look at a thousand runs of which none moved costs next to nothing.
+A board is kept up to date by reading on: the journal from where the last look ended, and a run again only once its
+files or its lines have changed. It holds no lock while it looks. So a look at a thousand runs of which none moved costs
+next to nothing. The pages go by it.
 """
 
 import math
@@ -14,18 +15,16 @@ from typing import Final, NamedTuple
 
 from interlock.core.errors import InterlockError
 from interlock.graph.feed import Feed, Row
+from interlock.graph.task.explain import Wait, waits_of
 from interlock.graph.task.runs import Graphs, view_run
-from interlock.graph.task.scope_leases import LOST_FIX, lost_files, waited_for
+from interlock.graph.task.scope_leases import waited_for
 from interlock.graph.task.store import RunStore
 from interlock.graph.task.view import RunView
-from interlock.graph.task.waits import Wait, waits_of
 from interlock.reservations import Reservations, drain_events, identity, key_of, open_reservations, place
 from interlock.reservations.answers import StatusAnswer
 
 LOOKED_AT: Final = 200
 """So many runs that are not over are looked at for what waits, the ones that changed last."""
-MAX_VIEWS: Final = 300
-"""So many views of runs that go on are cached."""
 _FRESH_SECONDS: Final = 1.0
 _SINCE_MINUTES: Final = 24 * 60.0
 
@@ -71,15 +70,14 @@ class Board:
         Raises:
             GraphError: It is not there any more, or cannot be read.
         """
-        stamp = _stamp(self.root / ".interlock" / "runs" / run_id)
+        row = self.feed.rows.get(run_id)
+        # The number of lines too: an answer of a person is a line, and changes no file of the run.
+        stamp = (*_stamp(self.root / ".interlock" / "runs" / run_id), 0 if row is None else row.lines)
         known = self._views.get(run_id)
         if known is not None and known[0] == stamp:
             return known[1]
         view = view_run(run_id, root=self.root, graphs=self._graphs)
-        self._views.pop(run_id, None)
         self._views[run_id] = stamp, view
-        if len(self._views) > MAX_VIEWS:
-            self._views.pop(next(iter(self._views)), None)
         return view
 
     def at_work(self, run_id: str) -> str:
@@ -95,6 +93,7 @@ class Board:
         for row in self.feed.newest():
             if row.kind == "task" and not row.over and not (row.state == "BLOCKED" and row.name in seen):
                 found.append(row)
+            # A BLOCKED run after which its task was begun again waits for nobody.
             seen.add(row.name)
             if len(found) >= LOOKED_AT:
                 break
@@ -102,7 +101,7 @@ class Board:
 
     def waiting(self) -> list[Waiting]:
         """Return what waits for a person, the newest first."""
-        found = [*self._of_runs(), *self._of_files(), *self._of_requests()]
+        found = [*self._of_runs(), *self._of_requests()]
         return sorted(found, key=lambda each: each.since, reverse=True)
 
     def _of_runs(self) -> Iterator[Waiting]:
@@ -110,14 +109,6 @@ class Board:
             with suppress(InterlockError):
                 for wait in waits_of(self.view(row.run), RunStore(self.root, row.run)):
                     yield Waiting(wait, row.changed_at)
-
-    def _of_files(self) -> Iterator[Waiting]:
-        """Yield the runs that are not over and lost their files: what lies in them is not theirs alone any more."""
-        for run, rows in lost_files(self.root, [row.run for row in self.open_rows()]).items():
-            with suppress(InterlockError):
-                if not RunStore(self.root, run).driven() and (rows[-1].by or self.view(run).phase == "waiting"):
-                    key = f"{run}/files/{rows[-1].by}/{rows[-1].at}"
-                    yield Waiting(Wait("files", run, f"{rows[-1].text}. {LOST_FIX}", key), rows[-1].at)
 
     def _of_requests(self) -> Iterator[Waiting]:
         """Yield what this person is asked to release, and what was granted while they waited for it."""
@@ -172,7 +163,8 @@ def calls(root: Path) -> Generator[Reservations]:
 def _stamp(folder: Path) -> tuple[int, ...]:
     """Return what differs once something of a run has changed."""
     found: list[int] = []
-    for name in ("checkpoints.sqlite", "checkpoints.sqlite-wal", "abandoned", "stopped.json", "answers", ""):
+    # The folder itself (the empty name) changes when a file in it is made or removed.
+    for name in ("checkpoints.sqlite", "checkpoints.sqlite-wal", "abandoned", "stopped.json", ""):
         try:
             seen = os.stat(folder / name)  # noqa: PTH116 - many
         except OSError:

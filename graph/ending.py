@@ -8,18 +8,15 @@ from pathlib import Path
 from typing import Final
 
 from interlock.core.files import write_atomically
-from interlock.graph.engine.folder import ABANDONED, journal_path, journal_run, list_runs
-from interlock.graph.errors import RunBusyError, RunDamagedError
+from interlock.graph.engine.folder import ABANDONED, PRUNED, beside_run, journal_path, list_runs
+from interlock.graph.errors import RunDamagedError
 from interlock.graph.task.left_agents import end_left_agents
-from interlock.graph.task.notices import Notices
 from interlock.graph.task.record import Recorder
-from interlock.graph.task.runs import Graphs, view_run
+from interlock.graph.task.runs import Graphs, notify_of, view_run
 from interlock.graph.task.scope_leases import clear
-from interlock.graph.task.store import RunStore, note_pruned
-from interlock.graph.ticket.store import TicketStore
+from interlock.graph.task.store import RunStore
 from interlock.graph.ticket.tickets import Tickets
 from interlock.journal import Journal
-from interlock.notify import forget
 
 _DAY_SECONDS: Final = 24 * 60 * 60
 
@@ -52,15 +49,17 @@ def abandon(root: Path, run_id: str) -> bool:
     with store.locked():
         view = view_run(run_id, root=root)
         end_left_agents(store)
-        open_before = not view.abandoned and (view.phase != "done" or bool(view.failed))
+        open_before = not view.abandoned and view.phase != "done"
         if open_before:
             data = {"status": view.status, "attempt": view.values.get("attempt", 0)}
             Recorder(Journal(journal_path(root))).keep(run_id, ABANDONED, ABANDONED, data)
+            # The line first: a kill between the two leaves a run that can be abandoned again, and never one that
+            # ended unsaid.
             write_atomically(store.folder / ABANDONED, b"")
         if view.policy.reserve:
             clear(root, run_id, view.task)
     if open_before:
-        Notices(root, run_id).report(view_run(run_id, root=root))
+        notify_of(view_run(run_id, root=root), root)
     return open_before
 
 
@@ -70,23 +69,14 @@ def abandon_ticket(root: Path, run_id: str) -> bool:
     Raises:
         UnknownRunError, RunBusyError, RunDamagedError: As for `abandon`.
     """
-    tickets = Tickets(root)
-    tickets.open_runs.known(run_id)
-    store = TicketStore(root, run_id)
-    if store.driven():
-        raise RunBusyError(f"ticket run {run_id} is being resolved by another process", "Stop that process first.")
+    runs = Tickets(root).open_runs
+    store = runs.known(run_id)
     with store.locked():
-        run = tickets.open_runs.peek(run_id)
-        if store.abandoned() or (run is not None and tickets.status_of(run)["terminal"]):
-            return False
-        data = {"state": None if run is None else run.state["state"]}
-        Recorder(Journal(journal_path(root))).keep(journal_run(run_id), ABANDONED, ABANDONED, data)
-        write_atomically(store.folder / ABANDONED, b"")
-    return True
+        return runs.abandon(store)
 
 
 def ended_runs(root: Path, *, older_than_days: float = 0.0) -> Iterator[Ended]:
-    """Yield the task runs that are over: APPROVED, abandoned, or BLOCKED with no step that could be taken up again.
+    """Yield the task runs that are over: APPROVED, BLOCKED or abandoned.
 
     A run that cannot be read back is none.
     """
@@ -97,13 +87,14 @@ def ended_runs(root: Path, *, older_than_days: float = 0.0) -> Iterator[Ended]:
             view = view_run(run_id, root=root, graphs=graphs)
         except RunDamagedError:
             continue
+        # The newest file of the folder, since steps, answers and progress each write another one.
         days = (time.time() - max(path.stat().st_mtime for path in folder.iterdir())) / _DAY_SECONDS
-        if view.phase == "done" and not view.failed and days >= older_than_days:
+        if view.phase == "done" and days >= older_than_days:
             yield Ended(run_id, view.status or "", days, view.abandoned)
 
 
 def remove(root: Path, run_id: str) -> None:
-    """Remove the folder of an ended run. Journal and evidence stay, and where the journal's lines of it end.
+    """Remove the folder of an ended run. Journal and evidence stay, with a line that says where its lines end.
 
     Raises:
         RunBusyError: A process drives it at this moment.
@@ -111,6 +102,9 @@ def remove(root: Path, run_id: str) -> None:
     """
     store = RunStore(root, run_id)
     with store.locked():
-        note_pruned(root, run_id)
+        journal = Journal(journal_path(root))
+        end = journal.head(run_id)
+        data = {} if end is None else {"seq": end.seq, "hash": end.hash}
+        # First the line, then the folder: `verify` has no checkpoint any more and goes by what stands here.
+        journal.append(beside_run(run_id), PRUNED, PRUNED, data)
         shutil.rmtree(store.folder)
-    forget(root, run_id)

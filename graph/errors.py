@@ -1,6 +1,19 @@
-"""Errors of runs and tickets, split by who can fix them."""
+"""What goes wrong with runs and tickets: errors, split by who can fix them, and the rules that only a run can check.
+
+A rule is a row like those of the envelope and the gates, with a code RUN6xx. Importing this module brings in no
+framework: `validate-envelope --explain` lists these rows too.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, Literal
 
 from interlock.core.errors import Exit, InterlockError
+from interlock.core.finding import Finding
+from interlock.core.rule import Rule, error_rule, rules
+
+if TYPE_CHECKING:
+    from interlock.envelope import Report
+    from interlock.envelope.protocol import Role
 
 
 class GraphError(InterlockError):
@@ -59,53 +72,193 @@ class RunDamagedError(GraphError):
     exit_code = Exit.REFUSED
 
 
-class RunAbandonedError(GraphError):
-    """The run was ended for good by `interlock abandon`.
+ANSWER: Final = "RUN605"
+SCOPE_HELD: Final = "RUN606"
+LEASES: Final = "RUN607"
+HEAD: Final = "RUN608"
+ENDED: Final = "RUN630"
+NOT_ASKED: Final = "RUN641"
+NO_WAY: Final = "RUN642"
+COMMENT: Final = "RUN650"
+DEFECT: Final = "RUN690"
 
-    Fix: An abandoned run takes no answer. Start a new one: `interlock run TASK.toml`, or a new ticket.
+CODES: Final = rules(
+    {
+        ANSWER: (
+            "A run gets the answers that it waits for.",
+            "The role is not asked, or by now something else: `interlock status RUN` shows what the run waits for.",
+        ),
+        SCOPE_HELD: (
+            "A run holds the files of its scope while it works, so that nobody else edits them.",
+            "Ask the holder, whom `interlock status` names, for a release, or narrow the scope; then resume the run.",
+        ),
+        LEASES: (
+            "The leases of a run can be taken and kept.",
+            "Do what the message says of the store or of `[reservations]`; `interlock doctor` checks both.",
+        ),
+        HEAD: (
+            "A head on the command line is RUN:SEQ:HASH.",
+            "Copy it whole, as the end of the run or `interlock verify` printed it.",
+        ),
+        ENDED: (
+            "A run that was ended by `interlock abandon` takes no answer.",
+            "Start a new one: `interlock run TASK.toml`, or a new ticket.",
+        ),
+        NOT_ASKED: (
+            "A person answers the question that a run asks now, and the first answer stays.",
+            "`interlock answer RUN` shows what the run asks, and the number of the question.",
+        ),
+        NO_WAY: (
+            "An answer is one that the question has, with a reason, and a correction keeps what the run froze.",
+            "Answer in one of the ways that `interlock answer RUN` names, or abandon the run and start a new one.",
+        ),
+        COMMENT: (
+            "A comment is on a file and a line of a hand-over, says something, and comes while the run goes on.",
+            "Correct the comment, and send it again; afterwards put it into the task of a new run.",
+        ),
+        DEFECT: (
+            "The orchestrator's own envelope is valid; that it is not is a defect of Interlock, never of an agent.",
+            "Report it with the findings; after an upgrade `interlock resume RUN` goes on.",
+        ),
+    }
+)
+"""The refusals that no program tells apart by their class: each is a `GraphError` with its code."""
+
+
+UNCHANGED_TREE: Final = error_rule(
+    code="RUN610",
+    title="A hand-over follows a change of the files in scope.",
+    source="Interlock: a claim of work needs work",
+    remedy="Do the work in the files in scope and hand over then, or set STATUS to `BLOCKED` and say why under "
+    'FAIL_REASONS. Where the files may be right as they are, the task\'s owner sets `unchanged = "warn"` in [run].',
+    good="STATUS: READY_FOR_QA, after src/home.css was changed",
+    bad="STATUS: READY_FOR_QA, with every file in scope as it was when the work was assigned",
+)
+
+NO_OUTCOME: Final = error_rule(
+    code="RUN613",
+    title="An answer says how the turn of its role ended.",
+    source="Interlock: an answer that moves nothing is refused, and the refusal says why",
+    remedy="Answer with one of the forms of your assignment, STATUS, GATES_PASSED and FAIL_REASONS as it has them.",
+    good="STATUS: BLOCKED of visual-qa, with a reason that names GATE-VISUAL-QA",
+    bad="an envelope that breaks no other rule and is none of the forms of the assignment",
+)
+
+UNOPENED: Final = error_rule(
+    code="RUN614",
+    title="An input or evidence that an answer names was opened; checked where Interlock's own tools showed the files.",
+    source="Strict Envelope §3 INPUTS_USED: This prevents hallucinated inputs",
+    remedy="Open the file now with your tools, and answer by what it shows; or do not name it.",
+    good="INPUTS_USED:\n- docs/brief.md\n(after read_file of docs/brief.md)",
+    bad="INPUTS_USED:\n- docs/brief.md\n(and no tool showed any of it)",
+)
+
+ABSENT: Final = Rule(
+    code="RUN616",
+    level="warning",
+    title="Files that OUTPUT of a hand-over names exist, or did when the run began.",
+    source="Interlock: a claim of work needs work",
+    remedy="Read the hand-over with that in mind: what it says of this file, nothing in the tree shows.",
+    good="OUTPUT:\nsrc/cart.py has the discount.",
+    bad="OUTPUT:\nsrc/discount.py has it, and tests/test_discount.py 14 tests.\n(and there is neither)",
+)
+
+_KNOWN: Final = "Interlock: what can be known before anything is spent is known then"
+
+VACANT: Final = error_rule(
+    code="RUN620",
+    title="Every role that a task needs has a runner.",
+    source=_KNOWN,
+    remedy="Write `runner = …` into [agents.ROLE] (`remote` is a client over MCP or a person, `python:MODULE:NAME` a "
+    "function), or name a model: interlock run TASK.toml --model SPEC.",
+    good="interlock run task.toml --model command:claude",
+    bad="interlock run task.toml, with nobody under [agents]",
+)
+
+PROGRAM: Final = error_rule(
+    code="RUN621",
+    title="The program of a command is on PATH, or a file that can be run.",
+    source=_KNOWN,
+    remedy="Install it, put its folder on PATH, or correct the command; a path is relative to the root.",
+    good='command = ["pytest", "-q"], with pytest on PATH',
+    bad='command = ["pytestt", "-q"]',
+)
+
+BROWSER: Final = error_rule(
+    code="RUN622",
+    title="A gate that looks at a page has a browser, axe-core and Pillow.",
+    source=_KNOWN,
+    remedy="Install the extra `browser`; `interlock doctor` says what is missing.",
+    good="GATE-VISUAL-QA, with Chromium installed",
+    bad="GATE-VISUAL-QA, without any browser",
+)
+
+SCOPE: Final = error_rule(
+    code="RUN623",
+    title="The scope names files or folders that are there.",
+    source=_KNOWN,
+    remedy="Correct the pattern; where the task is to make the folder, create it first.",
+    good='scope = ["src/**"], with a folder src',
+    bad='scope = ["lib/**"], with no file or folder lib',
+)
+
+TABLES: Final = error_rule(
+    code="RUN625",
+    title="A table under [agents] is that of a role which takes part.",
+    source=_KNOWN,
+    remedy='Correct the name, or add the role: [roles.NAME] with `kind = "build"`, `"qa"` or `"review"`.',
+    good="[agents.builder], with [roles.builder]",
+    bad="[agents.bilder], with [roles.builder]",
+)
+
+ALTERED: Final = error_rule(
+    code="RUN640",
+    title="Evidence is what was judged.",
+    source="Strict Envelope §5: MUST verify evidence exists before approval",
+    remedy="Restore the file from a copy; what was judged then can no longer be shown from this one.",
+    good="artifacts/reports/HELLO-001/1/tests.log, as the journal has its digest",
+    bad="artifacts/reports/HELLO-001/1/tests.log, overwritten by a later command",
+)
+
+RULES: Final[tuple[Rule, ...]] = (
+    UNCHANGED_TREE,
+    NO_OUTCOME,
+    UNOPENED,
+    ABSENT,
+    VACANT,
+    PROGRAM,
+    BROWSER,
+    SCOPE,
+    TABLES,
+    ALTERED,
+)
+"""Every rule of runs, with examples."""
+
+
+def unchanged_tree(report: "Report", mode: Literal["error", "warn"], scope: Sequence[str]) -> Finding:
+    """Return the finding for a hand-over that changed no file in scope.
+
+    Source: field notes, orchestration: an agent that claims work without having changed anything.
     """
-
-    code = "RUN630"
-
-    def __init__(self, run_id: str) -> None:
-        super().__init__(f"run {run_id} was abandoned", "Start a new run: interlock run TASK.toml, or a new ticket.")
-
-
-class CommentError(GraphError):
-    """A comment on a run cannot be kept: the run is over, or the comment names no place or says nothing.
-
-    Fix: Name a file and a line of the hand-over, say something, and comment while the run goes on; afterwards put
-    it into the task of a new run.
-    """
-
-    code = "RUN650"
+    message = "The answer hands work over, but no file in scope has changed since it was assigned."
+    found = _at_status(
+        UNCHANGED_TREE, report, message, "READY_FOR_QA with an unchanged tree", f"a change in {', '.join(scope)}"
+    )
+    return found._replace(level="error" if mode == "error" else "warning")
 
 
-class AnswerError(GraphError):
-    """An answer was given to a run that neither waits for it nor will ask for it again.
-
-    Fix: Somebody answered already, the role is not asked, or the answer is to an older question. `interlock status
-    RUN` shows what the run waits for.
-    """
-
-    code = "RUN605"
+def no_outcome(report: "Report", role: "Role") -> Finding:
+    """Return the finding for an answer that breaks no rule and still says nothing that moves the task."""
+    message = f"The answer of {role.name} is none of the forms in which a turn of a {role.kind} role may end."
+    found = f"STATUS {report.status}, verdict {report.verdict or 'none'}"
+    return _at_status(NO_OUTCOME, report, message, found, "one of the forms of the assignment")
 
 
-class ScopeHeldError(GraphError):
-    """Others hold files of the task's scope, and did so for as long as the call could wait.
-
-    Fix: The run holds its scope so that nobody else edits it meanwhile. Ask the holder for a release and `interlock
-    resume RUN`, or narrow the scope; `interlock status` names holders and files.
-    """
-
-    code = "RUN606"
+def _at_status(rule: Rule, report: "Report", message: str, found: str, expected: str) -> Finding:
+    status = report.reading.fields["STATUS"]
+    return finding(rule, "STATUS", message, found, expected, status.line, status.value_column)
 
 
-class LeasesError(GraphError):
-    """The leases on the task's scope cannot be taken or kept: the store, its settings or the project's place.
-
-    Fix: Without leases another agent could edit what is judged. Do what the message says of the store or of
-    `[reservations]`; `interlock doctor` checks both.
-    """
-
-    code = "RUN607"
+def finding(rule: Rule, field: str, message: str, found: str, expected: str, line: int, column: int) -> Finding:
+    """Return the finding for an answer that breaks a rule of a run, at a place in it."""
+    return Finding(rule.code, rule.level, field, message, found, expected, rule.remedy, line, column, rule.source)

@@ -2,27 +2,21 @@
 
 A board of thousands of runs opens no checkpoint: each run has one row, made from its lines once. The row is what
 happened, never what is so; whether a run still goes on is asked of the run itself, where a page shows it.
-
-A run that was begun and has no line yet, since it waits for its files or was killed before, has a row made from its
-folder, which its lines go on with.
 """
 
-import json
 import sys
 import threading
-import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 
 from interlock.agents.ask import agent_of_run
 from interlock.core.text import whole
-from interlock.graph.blocked_reasons import failed_gates
-from interlock.graph.engine.folder import ABANDONED, BEGIN, is_run_id, journal_path, journal_run, made
+from interlock.graph.engine.folder import journal_path, journal_run
+from interlock.graph.task.machine import failed_gates
 from interlock.journal import Entry, Journal
 from interlock.reservations import JOURNAL_RUN as RESERVATIONS
 
@@ -30,11 +24,6 @@ Kind: TypeAlias = Literal["task", "ticket"]
 
 TICKET: Final = journal_run("")
 """How the names of ticket runs begin in the journal."""
-MAX_WAITS: Final = 500
-_SERVED: Final = ("granted", "it holds them")
-"""Why a waiter left the queue that has its files."""
-_SETTLED_NS: Final = 2_000_000_000
-"""A folder that changed later than that may change again within the same tick of its clock."""
 _LOSSES: Final = frozenset({"lease_taken_over", "lease_forced", "lease_expired"})
 """The lines that say that a holder lost a lease."""
 
@@ -72,14 +61,13 @@ class Row:
         changed_at: Of the last line.
         gates: The required gates.
         failed: How often each gate was a reason of BLOCKED because it failed; see
-            `blocked_reasons.weighed`.
+            `machine.weighed`.
         refused: How often each role gave an answer that was not valid.
         roles: The roles that were asked.
         spent: By attempt and role.
         reasons: Why it is BLOCKED, or failed closed.
         cause: Of BLOCKED.
         lines: How many lines it has.
-        unread: How many of them are of a form that no program of this version writes.
         waived: Each gate that is waived for the work as it is, with who waived it.
         put_back: The files that were put back as in the base at the hand-over of this attempt.
         over: Whether the journal itself says that nothing follows: APPROVED, abandoned, a ticket at its end.
@@ -103,7 +91,6 @@ class Row:
     reasons: tuple[str, ...] = ()
     cause: str = ""
     lines: int = 0
-    unread: int = 0
     waived: dict[str, str] = field(default_factory=dict[str, str])
     put_back: tuple[str, ...] = ()
     over: bool = False
@@ -152,7 +139,6 @@ def _status(row: Row, data: Mapping[str, Any]) -> None:
     if whole(data["attempt"]) != row.attempt:
         row.waived.clear()  # a waiver is for the tree of one attempt
         row.put_back = ()
-    row.put_back = tuple(map(str, data.get("put_back", row.put_back)))
     row.state, row.attempt, row.cause = state, whole(data["attempt"]), str(data.get("cause", ""))
     if state == "APPROVED" and "waived" in data:
         row.waived = {str(gate): str(name) for gate, name in data["waived"].items()}
@@ -192,6 +178,10 @@ def _tool_call(row: Row, data: Mapping[str, Any]) -> None:
     row.words = f"{row.run} {row.name} {row.title}".lower()
 
 
+def _put_back(row: Row, data: Mapping[str, Any]) -> None:
+    row.put_back = tuple(map(str, data["paths"]))
+
+
 def _abandoned(row: Row, _data: Mapping[str, Any]) -> None:
     row.over = row.abandoned = True
 
@@ -210,20 +200,11 @@ _READERS: Final[Mapping[str, Callable[[Row, Mapping[str, Any]], None]]] = {
     "gate_retry": _gate,
     "gate_stop": _gate,
     "abandoned": _abandoned,
+    "put_back": _put_back,
     "waiver": _waiver,
     "objection_answered": _objection_answered,
 }
 """What each type of line says; those that are not here move no row."""
-
-
-def _begun(folder: Path) -> Row:
-    """Return the row of a run that no line of the journal is about yet."""
-    at = datetime.fromtimestamp(made(folder) / 1e9, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    row = Row(folder.name, "task", folder.name.rpartition(".")[0], begun_at=at, changed_at=at)
-    with suppress(OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        _started(row, json.loads((folder / BEGIN).read_bytes()))
-    row.over = row.abandoned = (folder / ABANDONED).exists()
-    return row
 
 
 class Line(NamedTuple):
@@ -233,16 +214,6 @@ class Line(NamedTuple):
     run: str
     type: str
     at: str
-
-
-class QueueWait(NamedTuple):
-    """A wait in the queue for files, as far as it has ended: for the first of its patterns, in seconds."""
-
-    agent: str
-    pattern: str
-    at: str
-    seconds: float
-    granted: bool
 
 
 class Feed:
@@ -257,35 +228,29 @@ class Feed:
         self.rows: dict[str, Row] = {}
         self.lines: list[Line] = []
         self.lines_of: dict[str, list[Line]] = {}
-        self.waits: deque[QueueWait] = deque(maxlen=MAX_WAITS)
         self.position = 0
         self._newest: list[Row] | None = None
-        self._joined: dict[str, tuple[str, str, str]] = {}
-        self._runs, self._stamp = root / ".interlock" / "runs", 0
-        self._unseen, self._unwritten = set[str](), set[str]()
         self._losses: dict[str, list[Line]] = {}
         self._mutex = threading.Lock()
 
     def catch_up(self) -> None:
-        """Read what was written since the last call, and look for runs that were begun.
+        """Read what was written since the last call.
 
         Raises:
             JournalError: The journal cannot be read, or is not what was written.
         """
         with self._mutex:
             for position, entry in self.journal.follow(self.position):
+                # The position of the last call is where this line begins.
                 self._take(self.position, entry)
                 self.position = position
                 self._newest = None
-            self._find_begun()
 
     def newest(self) -> Sequence[Row]:
         """Return the rows, the one that changed last first."""
         with self._mutex:
             if self._newest is None:
                 self._newest = list(reversed(self.rows.values()))
-                if self._unwritten:
-                    self._newest.sort(key=lambda row: row.changed_at, reverse=True)
             return self._newest
 
     def read(self, lines: Iterable[Line]) -> list[Entry]:
@@ -312,29 +277,8 @@ class Feed:
         """Return the lines of a run, and those of the reservations that say who took its files, in their order."""
         return sorted((*self.lines_of.get(run, ()), *self._losses.get(agent_of_run(run), ())))
 
-    def _find_begun(self) -> None:
-        """Give each run without a line a row, and take that of one whose folder is gone; the folder is read once."""
-        folder = self._runs
-        try:
-            stamp = folder.stat().st_mtime_ns
-            looks = stamp != self._stamp or time.time_ns() - stamp < _SETTLED_NS
-            there = {path.name for path in folder.iterdir() if is_run_id(path.name)} if looks else set[str]()
-        except OSError:
-            return
-        if looks:
-            self._stamp = stamp
-            for name in self._unwritten - there:
-                del self.rows[name]
-                self._newest = None
-            self._unwritten &= there
-            self._unseen = there - self.rows.keys()
-        for name in [name for name in self._unseen if (folder / name / BEGIN).exists()]:
-            self._unseen.discard(name)
-            self._unwritten.add(name)
-            self.rows[name] = _begun(folder / name)
-            self._newest = None
-
     def _take(self, start: int, entry: Entry) -> None:
+        # The names of runs and types are few and in every line, of which there may be hundreds of thousands.
         name = sys.intern(entry.run)
         line = Line(start, name, sys.intern(entry.type), entry.at)
         self.lines.append(line)
@@ -342,33 +286,14 @@ class Feed:
         if name == RESERVATIONS:
             if entry.type in _LOSSES:
                 self._losses.setdefault(str(entry.data.get("agent")), []).append(line)
-            self._wait(entry)
             return
         if name not in self.rows:
             if entry.type != "run_started":
                 return
             ticket = name.startswith(TICKET)
             self.rows[name] = Row(name.removeprefix(TICKET), "ticket" if ticket else "task")
+        # Taken out and put in again at the end: the order of the dictionary is that of the last changes.
         row = self.rows.pop(name)
-        self._unwritten.discard(name)
-        try:
+        with suppress(LookupError, TypeError, ValueError, AttributeError):  # a form that no program of ours writes
             row.take(entry)
-        except (LookupError, TypeError, ValueError, AttributeError):
-            row.unread += 1
         self.rows[name] = row  # the last one changed last
-
-    def _wait(self, entry: Entry) -> None:
-        waiter = str(entry.data.get("waiter_id", ""))
-        if entry.type == "waiter_joined":
-            patterns: list[str] = entry.data.get("patterns") or [""]
-            self._joined[waiter] = str(entry.data.get("agent")), str(patterns[0]), _happened(entry)
-        elif entry.type in ("waiter_granted", "waiter_left") and waiter in self._joined:
-            agent, pattern, since = self._joined.pop(waiter)
-            seconds = (datetime.fromisoformat(_happened(entry)) - datetime.fromisoformat(since)).total_seconds()
-            granted = entry.type == "waiter_granted" or entry.data.get("reason") in _SERVED
-            self.waits.append(QueueWait(agent, pattern, since, seconds, granted))
-
-
-def _happened(entry: Entry) -> str:
-    """Return when an event of the reservations happened; its line may have been written much later."""
-    return str(entry.data.get("at") or entry.at)

@@ -9,11 +9,12 @@ import json
 import os
 import re
 import stat
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 from typing import Any, Final, cast
 
 from interlock.core.errors import InterlockError
+from interlock.core.json import each_once
 
 MIN_CHARS: Final = 8
 """A shorter value is no key; it would be found in texts by chance."""
@@ -24,11 +25,26 @@ MIN_LINE_CHARS: Final = 16
 
 PROSE: Final = frozenset(
     {
-        "acceptance_criteria", "actions_taken", "body", "checkpoints", "constraints", "description", "envelope",
-        "final_summary", "intent", "outputs", "reason", "retrieval_justification", "snippet", "task.task", "text",
-        "title", "topic", "unknowns",
+        "acceptance_criteria",
+        "actions_taken",
+        "body",
+        "checkpoints",
+        "constraints",
+        "description",
+        "envelope",
+        "final_summary",
+        "intent",
+        "outputs",
+        "reason",
+        "retrieval_justification",
+        "snippet",
+        "task.task",
+        "text",
+        "title",
+        "topic",
+        "unknowns",
     }
-)  # fmt: skip
+)
 """The arguments of tools and commands, and the keys in them, that hold prose; a dotted one counts below that argument.
 """
 
@@ -68,6 +84,7 @@ class Redactor:
                 for spelling in _spellings(value):
                     found.setdefault(spelling, name)
             self._names = found
+            # The longest first: a key may begin with another one, and the rest of it would stay in the text.
             self._found = re.compile("|".join(map(re.escape, sorted(found, key=len, reverse=True))))
             self._known = known  # last, for other threads that look meanwhile
         return bool(self._known)
@@ -127,7 +144,7 @@ class KeyRefused(InterlockError):  # noqa: N818 - reads as what it says at the p
         self.place = place
 
 
-def clean_arguments(arguments: Mapping[str, Any], redactor: Redactor, prose: Collection[str] = PROSE) -> dict[str, Any]:
+def clean_arguments(arguments: Mapping[str, Any], redactor: Redactor) -> dict[str, Any]:
     """Return the arguments of a call with the keys taken out of prose.
 
     A text that is a JSON object or array is looked into; where it holds a key it comes back as JSON of the same value.
@@ -139,8 +156,9 @@ def clean_arguments(arguments: Mapping[str, Any], redactor: Redactor, prose: Col
         return dict(arguments)
 
     def clean(value: Any, place: str, path: str, *, free: bool) -> Any:
-        free = free or path in prose or path.rpartition(".")[2] in prose
+        free = free or path in PROSE or path.rpartition(".")[2] in PROSE
         if isinstance(value, str):
+            # A payload may be sent as a text of JSON, whose prose may hold keys and whose names may not.
             held = _json_in(value)
             if held is not None and (found := clean(held, place, path, free=free)) != held:
                 return json.dumps(found, ensure_ascii=False)
@@ -171,16 +189,9 @@ def _json_in(text: str) -> Any:
     if text.lstrip()[:1] not in ("{", "["):
         return None
     try:
-        return json.loads(text, object_pairs_hook=_each_once)
+        return json.loads(text, object_pairs_hook=each_once)
     except (ValueError, RecursionError):
         return None
-
-
-def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("duplicate key")
-    return found
 
 
 def redactor_for(path: str | os.PathLike[str] | None = None, also: Iterable[str] = ()) -> Redactor:
@@ -204,8 +215,9 @@ def long_key_in(text: str, path: str | os.PathLike[str] | None = None) -> str | 
     _learn(path)
     for name, value in list(os.environ.items()):
         key = value.strip()
-        found = len(key) >= MIN_LINE_CHARS and (key in text or re.sub(r"[^A-Za-z0-9._-]", "-", key) in text)
-        if found and (name in _learned or looks_like_key(name)):
+        if len(key) < MIN_LINE_CHARS or not (name in _learned or looks_like_key(name)):
+            continue
+        if key in text or re.sub(r"[^A-Za-z0-9._-]", "-", key) in text:
             return name
     return None
 
@@ -231,6 +243,7 @@ def redact(text: str) -> str:
 
 
 _CONFIGURATIONS: Final = ("interlock.toml", "pyproject.toml")
+# Read with a pattern: the keys of a file that is no valid TOML have to be known too, for the error quotes it.
 _KEY_NAME: Final = rb"""(?:api|webhook)_key_env["']?\s*=\s*["']+([^"'\n]+)"""
 _learned: Final[set[str]] = set()
 
@@ -239,6 +252,7 @@ def _named_in(path: str) -> tuple[str, ...]:
     """Return the variables that a configuration names as keys, whether or not it can be used; none where none is."""
     try:
         found = os.stat(path)  # noqa: PTH116
+        # The cache is asked by what changes when the file does, since a server lives longer than a configuration.
         return _names_in(path, found.st_ino, found.st_mtime_ns, found.st_size) if stat.S_ISREG(found.st_mode) else ()
     except (OSError, ValueError):
         return ()
@@ -257,8 +271,11 @@ def _spellings(value: str) -> Iterator[str]:
     yield value
     # A key of several lines is quoted with other indents and line ends, and in part; what holds blanks is prose.
     yield from (row for line in value.splitlines() if len(row := line.strip()) >= MIN_LINE_CHARS and " " not in row)
-    for quoted in (quote(value, errors="surrogateescape"), quote(value, safe="", errors="surrogateescape"),
-                   quote_plus(value, errors="surrogateescape")):  # fmt: skip
+    for quoted in (
+        quote(value, errors="surrogateescape"),
+        quote(value, safe="", errors="surrogateescape"),
+        quote_plus(value, errors="surrogateescape"),
+    ):
         yield quoted
         yield re.sub("%[0-9A-F]{2}", lambda found: found[0].lower(), quoted)
     for ascii_only in (True, False):

@@ -98,10 +98,11 @@ def _answer(args: argparse.Namespace) -> tuple[str, int]:
         role, gates = str(_role(args.template, protocol)), _gates(args.gates)
         return template(role, protocol, task_id=args.task_id, gates=gates, current_status=args.current_status), VALID
     if args.export is not None:
+        from interlock.envelope import Case  # noqa: PLC0415
         from interlock.envelope.export import export  # noqa: PLC0415
 
-        agent, gates = _role(args.agent, protocol), _gates(args.gates) or ()
-        return export(args.export, protocol, agent=agent, task_id=args.task_id, gates=gates), VALID
+        case = Case(_role(args.agent, protocol), args.task_id, _gates(args.gates), protocol=protocol)
+        return export(args.export, case), VALID
     if not args.files:
         raise UsageError(
             "no file is named. Name one or more files, or `-` for standard input; `--help` shows all options."
@@ -115,7 +116,7 @@ def _answer(args: argparse.Namespace) -> tuple[str, int]:
         results = [replace(row, path=_from_root(row.path, root)) for row in results]
     rules, version = (_rules(), __version__) if args.format == "sarif" else ((), "")
     text = render_results(results, args.format, rules=rules, version=version, color=_color(args.color))
-    if any(result.effective_status is None for result in results):
+    if any(result.report is None for result in results):
         return text, USAGE
     return text, VALID if all(result.ok for result in results) else NOT_VALID
 
@@ -160,7 +161,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="CODE",
         nargs="?",
         const="all",
-        help="print a rule with a good and a bad example, or all rules",
+        help="print what a rule asks and how to meet it, or all rules",
     )
     add("--template", metavar="ROLE", help="print an envelope for a role to fill in")
     add("--export", choices=FORMS, help="print the contract as a grammar or schema")
@@ -228,39 +229,36 @@ def _is_configured(root: str) -> bool:
         return True
     try:
         with open(os.path.join(root, "pyproject.toml"), "rb") as file:
+            # A look at the bytes saves the import of the configuration where there is none.
             return b"tool.interlock" in file.read(MAX_BYTES)
     except OSError:
         return False
 
 
 def _rules() -> "tuple[Rule, ...]":
-    """Return every rule that can speak here: the envelope's, the evidence's, and this command's own.
-
-    Those of a run are not among them: they are explained here, but no check of a file can break them.
-    """
+    """Return every rule that a check of a file can break: the envelope's, the evidence's, and this command's own."""
     from interlock.envelope.rules import RULES as ENVELOPE_RULES  # noqa: PLC0415
-    from interlock.gates.rules import RULES as EVIDENCE_RULES  # noqa: PLC0415
+    from interlock.gates.rules import BY_CODE as EVIDENCE_RULES  # noqa: PLC0415
 
-    return (*ENVELOPE_RULES, *EVIDENCE_RULES, UNREADABLE)
+    return (*ENVELOPE_RULES, *EVIDENCE_RULES.values(), UNREADABLE)
 
 
 def _explain(code: str) -> str:
+    """Return the page of one rule, or of a code that any command prints; `all` lists the rules of an answer."""
     from interlock.core.rule import explain, overview  # noqa: PLC0415
     from interlock.graph import RUN_RULES  # noqa: PLC0415
 
     rules: tuple[Rule, ...] = (*_rules(), *RUN_RULES)
     if code == "all":
         return overview(rules)
-    if page := explain(rules, code):
+    if page := explain(rules, code) or explain(catalog().values(), code):
         return page
     known = catalog()
-    page = explain(known.values(), code)
-    if page is None:
-        kind = code.rstrip("0123456789").upper()
-        whole = len(code) == len(kind) + 3 and any(row.startswith(kind) for row in known)
-        hint = "" if whole else _hint(code.upper(), known)
-        raise UsageError(f"no rule has the code {code!r}{hint}. `--explain` alone lists the rules of an answer.")
-    return page
+    kind = code.rstrip("0123456789").upper()
+    # A code of the right form that does not exist is no typing error to guess at.
+    is_whole = len(code) == len(kind) + 3 and any(row.startswith(kind) for row in known)
+    hint = "" if is_whole else _hint(code.upper(), known)
+    raise UsageError(f"no rule has the code {code!r}{hint}. `--explain` alone lists the rules of an answer.")
 
 
 def _role(name: str | None, protocol: "Protocol") -> str | None:
@@ -290,24 +288,27 @@ def _check(path: str, args: argparse.Namespace, root: str, protocol: "Protocol",
         data = _read(path, args.max_bytes)
     except OSError as error:
         return _unreadable(path, error, on_stderr=args.format == "text")
-    from interlock.gates.response import Expected  # noqa: PLC0415
-    from interlock.graph import judge  # noqa: PLC0415
+    from interlock.envelope import Case  # noqa: PLC0415
+    from interlock.gates.response import judge_response  # noqa: PLC0415
     from interlock.redaction import redactor_for  # noqa: PLC0415
 
     if len(data) <= args.max_bytes:
         # Before it is judged: a finding may quote the beginning of a key alone.
         data = redactor_for(root).data(data)
-
-    expected = Expected(args.agent, args.task_id, _gates(args.gates), args.current_status)
-    report = judge(
-        data, root=root, protocol=protocol, inputs=inputs, expected=expected, extract=args.extract,
-        max_bytes=args.max_bytes, evidence=not args.no_evidence,
-    )  # fmt: skip
-    return FileResult.of(path, report)
+    report = judge_response(
+        data,
+        Case(args.agent, args.task_id, _gates(args.gates), args.current_status, protocol, inputs=inputs),
+        root=root,
+        extract=args.extract,
+        max_bytes=args.max_bytes,
+        evidence=not args.no_evidence,
+    ).report
+    return FileResult(path, report.findings, report)
 
 
 def _read(path: str, max_bytes: int) -> bytes:
     """Return at most one byte more than the limit, whatever kind of file it is: enough to know that it is too large."""
+    # By descriptor: a pipe or a device is read like a file, and nothing decodes in between.
     descriptor = STDIN if path == "-" else os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         data = bytearray()

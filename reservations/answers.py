@@ -1,17 +1,11 @@
 """What the calls answer: JSON dictionaries, the same at every entry point. Times are ISO 8601 in UTC.
 
-`rest` is there when an answer was too long for an agent, and says what is left out of which list: see `bounded`.
+`rest` is there when an answer was too long for an agent: see `truncation.bounded`.
 """
 
-import time
 from typing import Any, Literal, NotRequired, TypedDict
 
 from interlock.core.finding import FindingJson
-
-
-def iso(at: float) -> str:
-    """Return seconds since the epoch as ISO 8601 in UTC, to the second."""
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at))
 
 
 class LeaseInfo(TypedDict):
@@ -69,13 +63,12 @@ class ReserveAnswer(TypedDict):
     """
 
     reservations: list[LeaseInfo]
-    longest_wait_seconds: NotRequired[float]
     errors: list[Refusal]
     taken_over: NotRequired[list[dict[str, Any]]]
     waiting: NotRequired[dict[str, Any]]
     release_requests: NotRequired[int]
     unsaved: NotRequired[dict[str, Any]]
-    rest: NotRequired[dict[str, Any]]
+    rest: NotRequired[dict[str, int]]
 
 
 class ReleaseAnswer(TypedDict):
@@ -88,7 +81,7 @@ class ReleaseAnswer(TypedDict):
     released: list[str]
     errors: list[Refusal]
     unsaved: NotRequired[dict[str, Any]]
-    rest: NotRequired[dict[str, Any]]
+    rest: NotRequired[dict[str, int]]
 
 
 class ReleaseAllAnswer(TypedDict):
@@ -99,23 +92,19 @@ class ReleaseAllAnswer(TypedDict):
 
 
 class ConflictsAnswer(TypedDict):
-    """The answer of check_conflicts: what is in the way, and the given patterns that are clear.
-
-    `more`: how many further conflicts are not listed.
-    """
+    """The answer of check_conflicts: what is in the way, and the given patterns that are clear."""
 
     conflicts: list[Conflict]
     clear: list[str]
     errors: list[Refusal]
-    more: NotRequired[int]
-    rest: NotRequired[dict[str, Any]]
+    rest: NotRequired[dict[str, int]]
 
 
 class MineAnswer(TypedDict):
     """The answer of my_reservations: active leases only."""
 
     reservations: list[LeaseInfo]
-    rest: NotRequired[dict[str, Any]]
+    rest: NotRequired[dict[str, int]]
 
 
 class SentAnswer(TypedDict):
@@ -139,28 +128,19 @@ MessageInfo = TypedDict(
         "acked_at": NotRequired[str],
         "body": str,
         "sent_at": str,
-        "note": NotRequired[str],
         "settled": NotRequired[str],
-        "yours": NotRequired[str],
-        "unsaved": NotRequired[bool],
     },
 )
 """A message as its reader gets it; `acked_at` is when a request was answered. `body` is text, of a typed message a
-JSON object as text. `note` warns of a typed body that was written by hand and has moved nothing, and of unsaved work in
-what one was granted. `settled` says what became of a request; of an open one `yours` is what it is about, and `unsaved`
-whether that has uncommitted changes."""
+JSON object as text. `settled` says what became of a request."""
 
 
 class InboxAnswer(TypedDict):
-    """The answer of fetch_inbox, at most 4 KiB of JSON: `next_cursor` is null when nothing is left.
-
-    `open_requests`: requests that wait for your answer and were read before.
-    """
+    """The answer of fetch_inbox: `next_cursor` is null when nothing is left."""
 
     messages: list[MessageInfo]
     next_cursor: int | None
     negotiation_timeouts: list[dict[str, Any]]
-    open_requests: NotRequired[list[dict[str, Any]]]
     errors: list[Refusal]
 
 
@@ -168,8 +148,7 @@ class AgentsAnswer(TypedDict):
     """The answer of list_agents; each has name, kind, state, last_seen, last_seen_seconds, leases."""
 
     agents: list[dict[str, Any]]
-    note: NotRequired[str]
-    rest: NotRequired[dict[str, Any]]
+    rest: NotRequired[dict[str, int]]
 
 
 class RequestAnswer(TypedDict):
@@ -187,15 +166,12 @@ class NegotiateAnswer(TypedDict):
     thread_id: str | None
     status: Literal["pending", "release", "defer", "timeout", "free", "refused"]
     holder: NotRequired[Conflict]
-    other_holders: NotRequired[list[str]]
     eta_minutes: NotRequired[int]
     reason: NotRequired[str]
     reservations: NotRequired[list[LeaseInfo]]
     deadlock: NotRequired[list[str]]
     next: NotRequired[dict[str, Any]]
-    longest_wait_seconds: NotRequired[float]
     errors: list[Refusal]
-    rest: NotRequired[dict[str, Any]]
 
 
 class RespondAnswer(TypedDict):
@@ -211,11 +187,11 @@ class RespondAnswer(TypedDict):
     resolved_at: NotRequired[str]
     unsaved: NotRequired[dict[str, Any]]
     errors: list[Refusal]
-    rest: NotRequired[dict[str, Any]]
+    rest: NotRequired[dict[str, int]]
 
 
 class StatusAnswer(TypedDict):
-    """What `interlock status` shows of the reservations; `more` says of each list how many rows it leaves out.
+    """What `interlock status` shows of the reservations.
 
     `disturbed` is there when others changed held files: what was put back (`why` is `undone`) or kept twice (`both`),
     in words `what`, by `version`, `path`, `root`, `holders`, `others` and `at`.
@@ -226,6 +202,5 @@ class StatusAnswer(TypedDict):
     waiters: list[dict[str, Any]]
     negotiations: list[dict[str, Any]]
     disturbed: NotRequired[list[dict[str, Any]]]
-    more: NotRequired[dict[str, int]]
-    rest: NotRequired[dict[str, Any]]
+    rest: NotRequired[dict[str, int]]
     settings: NotRequired[list[dict[str, Any]]]

@@ -11,10 +11,11 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
+from interlock.core.record import Record
 from interlock.reservations import process
-from interlock.reservations.store.records import AgentKind, key_of
+from interlock.reservations.store.records import AgentKind
 
 if TYPE_CHECKING:
     from interlock.reservations.store.sqlite import SqliteStore
@@ -25,11 +26,12 @@ EXPORTED: Final = "INTERLOCK_AGENT_SESSION"
 """Set by session-start beside a name that it made of the session itself. A client that is started inside such a session
 inherits both and is another agent: that name counts only when nothing nearer says who this is."""
 MAX_SESSION: Final = 80
+_UUID: Final = r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}"
 APART: Final = frozenset({"hook", "mcp"})
 """The entry points that a client starts itself. Where nothing says who it is, its process does: two clients are two."""
 
 
-class Known(NamedTuple):
+class Known(Record):
     """Who calls, `person` for `user@host`, and the client's process that it is; None when there is none."""
 
     name: str
@@ -76,25 +78,10 @@ def stated_name(env: Mapping[str, str], session_id: str = "", client: str = "cla
     return of_session(env[SESSION]) if env.get(SESSION) else ""
 
 
-def is_elsewhere(store: "SqliteStore", name: str) -> bool:
-    """Return whether an agent lives in a process that is not one of those above this one.
-
-    Whoever calls in its name from here only knows that name.
-    """
-    above = _above()
-    machine = process.host()
-    with store.transaction() as tx:
-        agent = tx.agent(name)
-        bound = (tx.agent_of_process(machine, parent.pid, parent.started) for parent in above)
-        if agent is None or agent.pid is None or key_of(next(filter(None, bound), "")) == key_of(name):
-            return False
-    own = (agent.host, agent.pid, agent.started)
-    is_above = any(own == (machine, parent.pid, parent.started) for parent in above)
-    return not is_above and process.is_running(*own) is True
-
-
 def of_session(session_id: str, client: str = "claude") -> str:
-    """Return the name of a session's agent: letters, digits, `.`, `_` and `-` of the session's id are kept."""
+    """Return the name of a session's agent: letters, digits, `.`, `_` and `-` of its id, the last 8 of a UUID."""
+    if re.fullmatch(_UUID, session_id):
+        session_id = session_id[-8:]  # its beginning may be the time alone
     kept = "".join(char if char.isascii() and (char.isalnum() or char in "._-") else "-" for char in session_id)
     return f"{client}-{kept[:MAX_SESSION]}"
 
@@ -127,20 +114,43 @@ def _above() -> list[process.Process]:
 
 
 AGENT_VARIABLES: Final = (
-    *NAMES, SESSION, EXPORTED, "CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SESSION_ID", "CODEX_SANDBOX",
-    "CODEX_SANDBOX_NETWORK_DISABLED", "CODEX_THREAD_ID", "GEMINI_CLI", "CURSOR_AGENT", "CURSOR_TRACE_ID", "OPENCODE",
-    "AIDER_MODEL", "AI_AGENT",
-)  # fmt: skip
+    *NAMES,
+    SESSION,
+    EXPORTED,
+    "CLAUDECODE",
+    "CLAUDE_CODE_ENTRYPOINT",
+    "CLAUDE_CODE_SESSION_ID",
+    "CODEX_SANDBOX",
+    "CODEX_SANDBOX_NETWORK_DISABLED",
+    "CODEX_THREAD_ID",
+    "GEMINI_CLI",
+    "CURSOR_AGENT",
+    "CURSOR_TRACE_ID",
+    "OPENCODE",
+    "AIDER_MODEL",
+    "AI_AGENT",
+)
 """Variables that agents' clients, and Interlock for them, set for the commands that they run."""
-AGENT_PROGRAMS: Final = frozenset({
-    "claude", "codex", "gemini", "cursor-agent", "opencode", "aider", "goose", "amp", "copilot", "qwen",
-    "crush", "interlock", "interlock-mcp",
-})  # fmt: skip
+AGENT_PROGRAMS: Final = frozenset(
+    {
+        "claude",
+        "codex",
+        "gemini",
+        "cursor-agent",
+        "opencode",
+        "aider",
+        "goose",
+        "amp",
+        "copilot",
+        "qwen",
+        "crush",
+        "interlock",
+        "interlock-mcp",
+    }
+)
 """Programs that run agents, and ours: what Interlock starts works for one."""
-_PACKAGES: Final = r"/node_modules/(?:@anthropic-ai/claude-code|@openai/codex|@google/gemini-cli)/|/cursor-agent/"
+_OF_INSTALLED: Final = re.compile(r"/node_modules/(@anthropic-ai|@openai|@google)/|/cursor-agent/")
 """Where the scripts of clients lie whose file is called otherwise, such as `cli.js`."""
-_RUNTIMES: Final = r"(?:python|pypy|node|nodejs|bun|deno|ruby)[\d.]*(?:\.exe)?"
-_ENDING: Final = r"\.(?:exe|[mc]?js|py)$"
 
 
 def agent_behind(env: Mapping[str, str]) -> str:
@@ -153,30 +163,19 @@ def agent_behind(env: Mapping[str, str]) -> str:
         return f"the variable {named}"
     for parent in process.ancestors():
         words = process.words_of(parent.pid)
-        texts = (parent.name, *words[:1], _script(words))
-        programs = {re.sub(_ENDING, "", os.path.basename(text).casefold()) for text in texts}
-        if found := AGENT_PROGRAMS & programs:
-            return f"the ancestor {min(found)} ({parent.pid})"
-        if any(re.search(_PACKAGES, text) for text in texts):
-            return f"an ancestor that is an agent's client ({parent.pid})"
+        texts = (parent.name, *words[:1], *_script(words))
+        programs = {os.path.basename(text).casefold() for text in texts}
+        if AGENT_PROGRAMS & programs or any(map(_OF_INSTALLED.search, texts)):
+            return f"the ancestor {parent.name} ({parent.pid})"
     return ""
 
 
-def _script(words: Sequence[str]) -> str:
-    """Return the script, or the module after `-m`, that a runtime was started with; of another program nothing."""
-    if not words or not re.fullmatch(_RUNTIMES, os.path.basename(words[0])):
-        return ""
-    rest = iter(words[1:])
-    for word in rest:
-        if word == "-m":
-            return next(rest, "")
-        if word == "-c":
-            return ""
-        if word in {"-W", "-X"}:
-            next(rest, "")
-        elif not word.startswith("-"):
-            return word
-    return ""
+def _script(words: Sequence[str]) -> list[str]:
+    """Return the script, or the module after `-m`, that Python or Node was started with."""
+    if not words or not re.fullmatch(r"python[\d.]*|node|nodejs|bun", os.path.basename(words[0])):
+        return []
+    named = [*words[words.index("-m") + 1 :]] if "-m" in words else [word for word in words[1:] if word[:1] != "-"]
+    return [] if "-c" in words else named[:1]
 
 
 def _mark(started: str) -> str:

@@ -6,15 +6,15 @@ inside another one is a project of its own, with a store of its own. What is hel
 
 import os
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
 from interlock.core.project import PROJECT, find_root, is_marked, upwards
+from interlock.core.record import Record
 
 STORE: Final = "reservations.sqlite"
-_MAX_POINTER_BYTES: Final = 8192
 
 
-class Place(NamedTuple):
+class Place(Record):
     """A project on this machine.
 
     Args:
@@ -44,11 +44,6 @@ def at(root: str) -> Place:
     return _place(root, _common(root))
 
 
-def of_git(git_dir: str, root: str) -> Place:
-    """Return the project of a repository that was named to git by its folder, with the files in another one."""
-    return _place(os.path.realpath(root), _shared(git_dir))
-
-
 def git_dir_of(root: str) -> str:
     """Return the folder of git's that belongs to the top of a checkout, linked worktrees and submodules included."""
     return os.path.realpath(_git_folder(root) or os.path.join(root, ".git"))
@@ -65,7 +60,7 @@ def commit_at(root: str) -> str:
     if not name.startswith("refs/"):
         return name
     common = _shared(git)
-    if found := _line(os.path.join(git if name.startswith("refs/bisect") else common, name)):
+    if found := _line(os.path.join(common, name)):
         return found
     packed = _whole(os.path.join(common, "packed-refs"))
     return next((line.split(" ")[0] for line in packed.splitlines() if line.endswith(f" {name}")), "")
@@ -109,7 +104,7 @@ def real(root: str, path: str) -> tuple[str, ...]:
     in no checkout of the project is absolute. The path has no wildcards, and may not exist yet.
     """
     here = at(root)
-    return tuple(_counted(name, here) for name in links(os.path.normpath(os.path.join(root, on_disk(root, path)))))
+    return tuple(_counted(name, here) for name in links(os.path.normpath(os.path.join(root, path))))
 
 
 def _counted(path: str, here: Place) -> str:
@@ -124,23 +119,6 @@ def _counted(path: str, here: Place) -> str:
         return path
     name = os.path.relpath(path, top)
     return "" if name == "." else name
-
-
-def on_disk(root: str, path: str) -> str:
-    """Return a path below a root as it is spelled there: each part as given, else composed, else with combining marks.
-
-    Patterns are compared in Unicode form NFC, and most file systems keep whatever form a name was made with.
-    """
-    if path.isascii():
-        return path
-    from unicodedata import normalize  # noqa: PLC0415 - most names are ASCII
-
-    folder = root
-    for part in path.split("/"):
-        forms = (part, normalize("NFC", part), normalize("NFD", part))
-        spelled = (os.path.join(folder, form) for form in forms)
-        folder = next((name for name in spelled if os.path.lexists(name)), os.path.join(folder, part))
-    return os.path.relpath(folder, root)
 
 
 def nested(root: str, path: str) -> Place | None:
@@ -179,12 +157,12 @@ def main_root(root: str) -> str:
 
 def exists(root: str, path: str) -> bool:
     """Return whether anything is at a path below a root, a dangling link included."""
-    return os.path.lexists(os.path.join(root, on_disk(root, path)))
+    return os.path.lexists(os.path.join(root, path))
 
 
 def is_folder(root: str, path: str) -> bool:
     """Return whether a path below a root is a folder, or a link to one."""
-    return os.path.isdir(os.path.join(root, on_disk(root, path)))
+    return os.path.isdir(os.path.join(root, path))
 
 
 def inside(root: str, path: str) -> bool:
@@ -265,12 +243,12 @@ def _worktree_of(common: str) -> str:
 
 
 def _line(path: str) -> str:
-    return _whole(path, _MAX_POINTER_BYTES).rstrip("\n")
+    return _whole(path).rstrip("\n")
 
 
-def _whole(path: str, most: int = -1) -> str:
+def _whole(path: str) -> str:
     try:
         with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            return file.read(most)
+            return file.read()
     except (FileNotFoundError, NotADirectoryError):
         return ""

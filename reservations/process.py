@@ -1,45 +1,52 @@
 """Processes of this machine: which one is the client that we work for, and whether one still runs.
 
-Linux is read from `/proc`; elsewhere `ps` is asked.
+What a hook asks is read from `/proc`; psutil answers the rest, and everything where there is no `/proc`. To import it
+takes longer than a whole hook.
 """
 
 import os
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final
+
+from interlock.core.record import Record
 
 PLAIN_SHELLS: Final = frozenset({"sh", "bash", "dash", "ash", "ksh", "mksh"})
 """Those that run what is written for `sh`."""
 SHELLS: Final = PLAIN_SHELLS | {"rbash", "zsh", "fish", "csh", "tcsh", "busybox", "pwsh"}
-_PREFIXES: Final = (
+_WRAPPERS: Final = (
     "busybox caffeinate chronic chrt doas eatmydata env flock ionice logsave ltrace nice nohup parallel setsid stdbuf "
-    "strace sudo taskset time timeout toybox unbuffer watch xargs"
+    "strace sudo taskset time timeout toybox unbuffer watch xargs interlock git su script make gmake just uv uvx pipx "
+    "pre-commit husky lefthook"
 )
-PREFIXES: Final = frozenset(_PREFIXES.split())
-"""Programs that run the words behind their own."""
-WRAPPERS: Final = frozenset({
-    *PREFIXES, "interlock", "git", "su", "script", "make", "gmake", "just", "uv", "uvx", "pipx", "pre-commit", "husky",
-    "lefthook",
-})  # fmt: skip
+WRAPPERS: Final = frozenset(_WRAPPERS.split())
 """Programs that run a command for somebody else and end with it."""
-INITS: Final = frozenset({
-    "init", "systemd", "launchd", "tini", "dumb-init", "docker-init", "catatonit", "runit", "s6-svscan", "pause",
-})  # fmt: skip
+INITS: Final = frozenset(
+    {
+        "init",
+        "systemd",
+        "launchd",
+        "tini",
+        "dumb-init",
+        "docker-init",
+        "catatonit",
+        "runit",
+        "s6-svscan",
+        "pause",
+    }
+)
 """What adopts processes whose parent has ended: nobody's client."""
 
-_MAX_ANCESTORS: Final = 64
-_MAX_CMDLINE: Final = 4096
 _FIRST_NAMESPACE: Final = "pid:[4026531836]"
-_PS_SECONDS: Final = 2
-_TABLE_SECONDS: Final = 1.0
-_ON_LINUX: Final = sys.platform == "linux"
-_tables: Final[list[tuple[float, Mapping[int, "Process"]]]] = []
+HAS_PROC: Final = os.environ.get("INTERLOCK_PROC") != "off" and os.path.exists("/proc/sys/kernel/random/boot_id")
+"""Whether `/proc` is there and may be read."""
+_OF_PSUTIL: Final = "psutil-"
+"""How start marks begin that were made without `/proc`."""
 
 
-class Process(NamedTuple):
+class Process(Record):
     """One process.
 
     Args:
@@ -57,10 +64,7 @@ class Process(NamedTuple):
 def host() -> str:
     """Return the machine's name; in a container or sandbox with processes of its own, with that space's number."""
     name = os.uname().nodename
-    try:
-        space = os.readlink("/proc/self/ns/pid")
-    except OSError:
-        return name
+    space = os.readlink("/proc/self/ns/pid") if HAS_PROC else _FIRST_NAMESPACE
     return name if space == _FIRST_NAMESPACE else f"{name}/{space[5:-1]}"
 
 
@@ -84,24 +88,19 @@ def client() -> tuple[int | None, str]:
 def own() -> tuple[int, str]:
     """Return this process: pid and start mark."""
     pid = os.getpid()
-    process = _read(pid)
-    return pid, "" if process is None else process.started
+    return pid, started(pid)
 
 
 def started(pid: int) -> str:
     """Return the start mark of a process; empty where it cannot be known."""
-    found = from_proc(pid) if _ON_LINUX else from_ps("-p", str(pid)).get(pid)
-    return "" if found is None else found.started
+    process = read(pid)
+    return "" if process is None else process.started
 
 
 def ancestors() -> Iterator[Process]:
     """Yield the ancestors of this process, the parent first."""
-    table = None if _ON_LINUX else _table()
     pid = os.getppid()
-    for _ in range(_MAX_ANCESTORS):
-        process = _read(pid) if table is None else table.get(pid)
-        if process is None:
-            return
+    while (process := read(pid)) is not None:
         yield process
         pid = process.parent
 
@@ -121,34 +120,22 @@ def is_running(host_name: str, pid: int, started: str) -> bool | None:
         pass
     except OverflowError:
         return False
-    process = _read(pid)
-    if process is None:
+    process = read(pid)
+    if process is None or (started and started.startswith(_OF_PSUTIL) is HAS_PROC):
         return None
     return not process.ended and (not started or process.started == started)
 
 
-def _read(pid: int) -> Process | None:
-    return from_proc(pid) if _ON_LINUX else _table().get(pid)
+def read(pid: int) -> Process | None:
+    """Return a process; None when there is none.
 
-
-def _table() -> Mapping[int, Process]:
-    """Return all processes as of the last second.
-
-    `is_running` is asked inside transactions, where `ps` would hold everybody up for each agent. So that is at most one
-    `ps` a second; and opening the store looks for the own client first, so that most often there is none at all.
+    The name in `/proc/PID/stat` is in parentheses and may hold anything, parentheses included.
     """
-    known = _tables[-1:]
-    if not known or time.monotonic() - known[0][0] > _TABLE_SECONDS:
-        known = [(time.monotonic(), from_ps("-ax"))]
-        _tables[:] = known
-    return known[0][1]
-
-
-def from_proc(pid: int) -> Process | None:
-    """Read `/proc/PID/stat`: the name is in parentheses and may hold anything, parentheses included."""
+    if not HAS_PROC:
+        return _from_psutil(pid)
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
-            text = file.read(_MAX_CMDLINE).decode("utf-8", "replace")
+            text = file.read().decode("utf-8", "replace")
     except OSError:
         return None
     name, _, rest = text.partition("(")[2].rpartition(")")
@@ -159,70 +146,90 @@ def from_proc(pid: int) -> Process | None:
 @lru_cache(maxsize=1)
 def _boot() -> str:
     """Return the id of this boot of the machine, since start times count from its beginning."""
+    with open("/proc/sys/kernel/random/boot_id", "rb") as file:
+        return file.read(8).decode()
+
+
+def _from_psutil(pid: int) -> Process | None:
+    import psutil  # noqa: PLC0415 - see the top
+
+    if pid <= 0:  # the kernel of macOS is its own parent
+        return None
+    with suppress(psutil.Error):
+        process = psutil.Process(pid)
+        name, ended = process.name().removeprefix("-"), process.status() in {psutil.STATUS_DEAD, psutil.STATUS_ZOMBIE}
+        # The hash is of the number and the start time, as no later change of the clock moves it.
+        return Process(pid, process.ppid(), name, f"{_OF_PSUTIL}{hash(process):x}", ended)
+    return None
+
+
+def folders() -> Iterator[tuple[int, str]]:
+    """Yield processes, each with the folder that it works in; not those of which that cannot be known."""
+    if not HAS_PROC:
+        import psutil  # noqa: PLC0415 - see the top
+
+        for process in psutil.process_iter():
+            with suppress(psutil.Error):
+                yield process.pid, process.cwd()
+        return
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            with suppress(OSError):
+                yield int(name), os.readlink(f"/proc/{name}/cwd").removesuffix(" (deleted)")
+
+
+def beginning(pid: int) -> tuple[float, bytes] | None:
+    """Return when a process of this user started, and the environment that it was given; None when it has ended."""
+    if not HAS_PROC:
+        import psutil  # noqa: PLC0415 - see the top
+
+        with suppress(psutil.Error):
+            process = psutil.Process(pid)
+            if process.uids().effective == os.geteuid():
+                # Of Linux psutil counts from the second in which it booted.
+                began = process.create_time() + (1 if psutil.LINUX else 0)
+                return began, os.fsencode("\0".join(process.environ().values()))
+        return None
     try:
-        with open("/proc/sys/kernel/random/boot_id", "rb") as file:
-            return file.read(8).decode()
+        if os.stat(f"/proc/{pid}").st_uid != os.geteuid():
+            return None
+        with open(f"/proc/{pid}/stat", "rb") as stat, open(f"/proc/{pid}/environ", "rb") as environ:
+            fields, variables = stat.read().rpartition(b")")[2].split(), environ.read()
     except OSError:
-        return ""
+        return None
+    if fields[0] in {b"Z", b"X"}:
+        return None
+    booted = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
+    return booted + int(fields[19]) / os.sysconf("SC_CLK_TCK"), variables
 
 
-def from_ps(*which: str) -> dict[int, Process]:
-    """Ask `ps`, where there is no `/proc`; its start times are whole seconds."""
-    rows = [line.split(None, 8) for line in _ps(*which, "-o", "pid=,ppid=,stat=,lstart=,comm=").splitlines()]
-    return {
-        int(row[0]): Process(
-            int(row[0]), int(row[1]), os.path.basename(row[8]).removeprefix("-"), "-".join(row[3:8]), row[2][0] in "ZX"
-        )
-        for row in rows
-        if len(row) == 9
-    }
+def group(leader: int) -> Mapping[int, Mapping[str, str]]:
+    """Return the environment of each process of a group that still runs.
 
-
-def _ps(*arguments: str) -> str:
-    """Return what `ps` prints; nothing where there is none, or where it hangs: then nobody is known to have ended."""
-    from subprocess import DEVNULL, PIPE, TimeoutExpired, run  # noqa: PLC0415 - slow to import, and Linux needs none
-
-    environment = {**os.environ, "LC_ALL": "C", "TZ": "UTC"}
-    try:
-        done = run(("ps", *arguments), stdout=PIPE, stderr=DEVNULL, env=environment, timeout=_PS_SECONDS, check=False)
-    except (OSError, TimeoutExpired):
-        return ""
-    return done.stdout.decode("utf-8", "replace")
-
-
-def group(leader: int) -> Mapping[int, bytes] | None:
-    """Return the environment of each process of a group that still runs; None when that cannot be known.
-
-    It is the one that a program was started with, empty where it cannot be read; of `ps`, its command line as well.
+    It is the one that a program was started with, empty where it cannot be read.
     """
-    if not _ON_LINUX:
-        rows = [row.split(None, 4) for row in _ps("-ax", "-E", "-ww", "-o", "pid=,pgid=,stat=,command=").splitlines()]
-        found = {int(row[0]): " ".join(row[3:]) for row in rows if row[1] == str(leader) and row[2][0] not in "ZX"}
-        return {pid: os.fsencode(text).replace(b" ", b"\0") for pid, text in found.items()} if rows else None
-    return {int(pid): _environment(pid) for pid in os.listdir("/proc") if pid.isdigit() and _is_of(pid, leader)}
+    import psutil  # noqa: PLC0415 - see the top
 
-
-def _is_of(pid: str, leader: int) -> bool:
-    """Return whether a process runs and belongs to a group; on Linux."""
-    with suppress(OSError), open(f"/proc/{pid}/stat", "rb") as file:
-        state, _, number = file.read(_MAX_CMDLINE).rpartition(b")")[2].split()[:3]
-        return int(number) == leader and state not in (b"Z", b"X")
-    return False
-
-
-def _environment(pid: str) -> bytes:
-    with suppress(OSError), open(f"/proc/{pid}/environ", "rb") as file:
-        return file.read()
-    return b""
+    members: dict[int, Mapping[str, str]] = {}
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):
+            if os.getpgid(process.pid) == leader and process.status() != psutil.STATUS_ZOMBIE:
+                members[process.pid] = {}
+                members[process.pid] = process.environ()
+    return members
 
 
 def words_of(pid: int) -> list[str]:
     """Return the command line of a process; empty when it cannot be read."""
-    if not _ON_LINUX:
-        return _ps("-p", str(pid), "-o", "args=").split()
+    if not HAS_PROC:
+        import psutil  # noqa: PLC0415 - see the top
+
+        with suppress(psutil.Error):
+            return psutil.Process(pid).cmdline()
+        return []
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:
-            return file.read(_MAX_CMDLINE).decode("utf-8", "replace").split("\0")
+            return file.read().decode("utf-8", "replace").split("\0")
     except OSError:
         return []
 

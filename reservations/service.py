@@ -1,6 +1,7 @@
 """The calls of one agent, as all entry points use them, and how they are opened."""
 
 import os
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Final
@@ -23,14 +24,23 @@ class Reservations(Context):
     """What one agent can do. The first call registers the agent; every call is a sign of life.
 
     A refusal is an answer with `errors`, never an exception; exceptions (`ReservationError`) are for what the agent
-    cannot correct. Every argument may be anything: what has the wrong type is refused like any other wrong value.
+    cannot correct.
     """
 
     def reserve_files(
-        self, patterns: object, reason: object = "", ttl_minutes: object = None, **options: object
+        self,
+        patterns: Sequence[str],
+        reason: str = "",
+        ttl_minutes: float | None = None,
+        *,
+        exclusive: bool = True,
+        no_force: bool = False,
+        wait_seconds: float = 0,
     ) -> ReserveAnswer:
         """Reserve patterns, as `calls.reserve` does, and keep what they hold from now on."""
-        answer = calls.reserve(self, patterns, reason, ttl_minutes, **options)
+        answer = calls.reserve(
+            self, patterns, reason, ttl_minutes, exclusive=exclusive, no_force=no_force, wait_seconds=wait_seconds
+        )
         if answer["reservations"]:
             # Whether its holder's calls pass hooks or not. What is over the bound is refused to others when they begin.
             with suppress(ReservationError):
@@ -48,7 +58,6 @@ class Reservations(Context):
     negotiate_release = negotiation.negotiate
     respond_to_release = response.respond
     current_state = status.current_state
-    lost_by = status.lost_by
     join = status.join
     leave = status.leave
 
@@ -56,10 +65,16 @@ class Reservations(Context):
 def open_runtime(found: place.Place) -> Runtime:
     """Return the runtime of a project."""
     return Runtime(
-        SqliteStore(found.store_path), settings.read(found.root), is_running=process.is_running,
-        dirty=partial(unsaved, seconds=LOOK_SECONDS), changed_here=partial(unsaved, seconds=0.0),
-        is_folder=place.is_folder, exists=place.exists, nested=place.other_below, real=place.real, branch=place.head,
-    )  # fmt: skip
+        SqliteStore(found.store_path),
+        settings.read(found.root),
+        is_running=process.is_running,
+        dirty=partial(unsaved, seconds=LOOK_SECONDS),
+        changed_here=partial(unsaved, seconds=0.0),
+        is_folder=place.is_folder,
+        exists=place.exists,
+        nested=place.other_below,
+        real=place.real,
+    )
 
 
 def open_reservations(start: str | None = None, client: str = "cli", *, name: str = "") -> Reservations:

@@ -11,12 +11,14 @@ once for each new commit. What is wrong with the table is reported and stops nob
 import json
 import os
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
+from typing import Any, Final, Literal, TypeAlias, cast
 
 from interlock.core import state
 from interlock.core.finding import Finding
+from interlock.core.record import Record
 from interlock.core.text import closest, shown
 from interlock.reservations.place import commit_at, main_root
+from interlock.reservations.store.records import replace
 
 NORMAL_TIMEOUT_MINUTES: Final = 10
 """How long the holder has to answer a normal request (Negotiation PRD F5)."""
@@ -25,14 +27,13 @@ URGENT_TIMEOUT_MINUTES: Final = 5
 NEGOTIATION_POLL_SECONDS: Final = 0.02
 """How often a waiting call looks whether the store has changed."""
 
-MAX_FILE_BYTES: Final = 1024 * 1024
 NEVER: Final = "never"
 
 Escalation: TypeAlias = Literal["advisory", "force"]
 
 
-class Settings(NamedTuple):
-    """What a project may set; the defaults count without a file.
+class Settings(Record):
+    """How reservations work. What is a key of the table (`KEYS`) a project may set.
 
     Args:
         ttl_minutes: How long a lease lives when the call does not say.
@@ -41,7 +42,6 @@ class Settings(NamedTuple):
         claim_minutes: How long a lease lives that was granted to a waiter without a call at that moment.
         linger_seconds: How long a call that gave up keeps its place in the wait queue.
         max_patterns: How many patterns one call may name.
-        max_leases: How many leases one agent may hold.
         max_wait_seconds: How long one call may wait; clients give up on a call after about a minute.
         escalation: What happens to a request whose time ran out: `advisory` reports it, `force` takes the lease.
         urgent_timeout_minutes: Time limit of an urgent request; `"never"` for none.
@@ -55,7 +55,6 @@ class Settings(NamedTuple):
     claim_minutes: float = 2
     linger_seconds: float = 60
     max_patterns: int = 100
-    max_leases: int = 1000
     max_wait_seconds: float = 45
     escalation: Escalation = "advisory"
     urgent_timeout_minutes: float | None = URGENT_TIMEOUT_MINUTES
@@ -63,28 +62,27 @@ class Settings(NamedTuple):
     low_timeout_minutes: float | None = None
 
 
-class _Number(NamedTuple):
+class _Number(Record):
     least: float
     most: float
-    whole: bool = False
     may_be_never: bool = False
 
 
 _DAY: Final = 1440.0
-_KEYS: Final[Mapping[str, _Number | tuple[str, ...]]] = {
-    "ttl_minutes": _Number(0.01, 7 * _DAY), "max_ttl_minutes": _Number(0.01, 7 * _DAY),
-    "dead_after_minutes": _Number(0.01, _DAY), "claim_minutes": _Number(0.01, 60),
-    "linger_seconds": _Number(0, 3600), "max_patterns": _Number(1, 1000, whole=True),
-    "max_leases": _Number(1, 100_000, whole=True), "max_wait_seconds": _Number(0, 45),
-    "escalation": ("advisory", "force"), "timeout_minutes.urgent": _Number(0.01, _DAY, may_be_never=True),
+KEYS: Final[Mapping[str, _Number | tuple[str, ...]]] = {
+    "ttl_minutes": _Number(0.01, 7 * _DAY),
+    "max_ttl_minutes": _Number(0.01, 7 * _DAY),
+    "dead_after_minutes": _Number(0.01, _DAY),
+    "escalation": ("advisory", "force"),
+    "timeout_minutes.urgent": _Number(0.01, _DAY, may_be_never=True),
     "timeout_minutes.normal": _Number(0.01, _DAY, may_be_never=True),
     "timeout_minutes.low": _Number(0.01, _DAY, may_be_never=True),
-}  # fmt: skip
+}
 """Every key of the table and what its value may be: a number within bounds, or one of some words."""
 _TABLE: Final = "timeout_minutes"
 
 
-class Report(NamedTuple):
+class Report(Record):
     """The settings that count, with the default for each key that is wrong, and what is wrong with their table."""
 
     settings: Settings
@@ -123,28 +121,26 @@ def _bad(key: str, message: str, fix: str, code: str = "CFG104") -> Finding:
 
 def _fault(key: str, value: object) -> Finding | None:
     where, said = f"reservations.{key}", shown(repr(value), 60)
-    rule = _KEYS.get(key)
+    rule = KEYS.get(key)
     if rule is None:
         return _unknown(key)
     if not isinstance(rule, _Number):
         wanted = " or ".join(f'"{word}"' for word in rule)
         return None if value in rule else _bad(where, f"{said} is not one of its values.", f"Write {wanted}.")
-    wanted = f"{'a whole number' if rule.whole else 'a number'} from {rule.least:g} to {rule.most:g}"
+    wanted = f"a number from {rule.least:g} to {rule.most:g}"
     wanted += f' or "{NEVER}"' if rule.may_be_never else ""
     if rule.may_be_never and value == NEVER:
         return None
     number = _plain(value)
-    if number is None or (rule.whole and not isinstance(value, int)):
-        return _bad(where, f"{said} is not {wanted.split(' from ')[0]}.", f"Write {wanted}.")
-    if rule.least <= number <= rule.most:
+    if number is not None and rule.least <= number <= rule.most:
         return None
-    return _bad(where, f"{number:g} is out of bounds.", f"Write {wanted}.")
+    return _bad(where, f"{said} is not {wanted}.", f"Write {wanted}.")
 
 
 def _unknown(key: str) -> Finding:
     folder, _, name = key.rpartition(".")
     prefix = f"{folder}." if folder else ""
-    known = [row[len(prefix) :] for row in _KEYS if row.startswith(prefix) and "." not in row[len(prefix) :]]
+    known = [row[len(prefix) :] for row in KEYS if row.startswith(prefix) and "." not in row[len(prefix) :]]
     known += [] if folder else [_TABLE]
     near = closest(name, known)
     fix = f"Write `{near}`." if near else f"Remove it; the keys here are {', '.join(known)}."
@@ -166,18 +162,18 @@ def report(root: str) -> Report:
     made = build(found.table)
     problems = (*found.problems, *(fault._replace(path=found.path) for fault in made.problems))
     if json.dumps(found, default=str) == json.dumps(disk, default=str):
-        return made._replace(problems=problems)
+        return replace(made, problems=problems)
     message = "[reservations] on the disk is not that of the last commit, which counts."
     fix = "Commit the file, or take the change back."
     late = Finding("CFG106", "warning", "", message, fix=fix, path=disk.path or found.path)
-    return made._replace(problems=(*problems, late))
+    return replace(made, problems=(*problems, late))
 
 
 _NAMES: Final = ("interlock.toml", "pyproject.toml")
 _KEPT: Final = "interlock.settings/1"
 
 
-class _Found(NamedTuple):
+class _Found(Record):
     """A `[reservations]` table, empty for none, the file that it is from, and what is wrong with the files."""
 
     table: Mapping[str, Any]
@@ -195,7 +191,7 @@ def build(table: Mapping[str, Any]) -> Report:
             folder, _, name = key.rpartition(".")
             values[f"{name}_{folder}" if folder else name] = None if value == NEVER else value
     made = Settings(**values)
-    return Report(made._replace(ttl_minutes=min(made.ttl_minutes, made.max_ttl_minutes)), problems)
+    return Report(replace(made, ttl_minutes=min(made.ttl_minutes, made.max_ttl_minutes)), problems)
 
 
 def _counting(main: str) -> _Found:
@@ -266,7 +262,7 @@ def _on_disk(main: str) -> _Found:
     for name in _NAMES:
         try:
             with open(os.path.join(main, name), "rb") as file:
-                files.append(file.read(MAX_FILE_BYTES + 1))
+                files.append(file.read())
         except FileNotFoundError:
             files.append(None)
         except OSError as error:
@@ -284,7 +280,7 @@ def _of_files(files: list[bytes | None]) -> _Found:
         message = "both interlock.toml and [tool.interlock] in pyproject.toml have [reservations]: the defaults count."
         problem = _bad("", message, "Move everything into one of them and remove the other.", "CFG102")
         return _Found({}, _NAMES[0], (problem._replace(path=_NAMES[0]),))
-    return (*with_table, _Found({}))[0]._replace(problems=problems)
+    return replace((*with_table, _Found({}))[0], problems=problems)
 
 
 def _unread(name: str, message: str, fix: str) -> Finding:
@@ -293,9 +289,7 @@ def _unread(name: str, message: str, fix: str) -> Finding:
 
 def _table(name: str, data: bytes) -> _Found:
     """Return the table in the content of a file; one without the word `reservations` is not parsed."""
-    if len(data) > MAX_FILE_BYTES:
-        return _Found({}, name, (_unread(name, f"it is larger than {MAX_FILE_BYTES} bytes.", "Make it smaller."),))
-    if b"reservations" not in data and b"\\u" not in data.lower():
+    if b"reservations" not in data:
         return _Found({}, name)
     import tomllib  # noqa: PLC0415 - slow to import, and most projects have no such table
 

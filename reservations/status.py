@@ -2,26 +2,21 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable
 from typing import Any, Final
 
 from interlock.reservations import place
-from interlock.reservations.answers import AgentsAnswer, StatusAnswer, iso
-from interlock.reservations.leases import calls, liveness, losses, wait_queue
-from interlock.reservations.leases.losses import Lost
+from interlock.reservations.answers import AgentsAnswer, StatusAnswer
+from interlock.reservations.leases import calls, liveness, wait_queue
 from interlock.reservations.leases.runtime import Context, Entry
 from interlock.reservations.leases.views import lease_info
 from interlock.reservations.messages import escalation
-from interlock.reservations.store.records import Agent, Lease, Negotiation, Waiter, key_of
+from interlock.reservations.store.records import Agent, Lease, Negotiation, Waiter, iso, key_of
 from interlock.reservations.versions import recovery
 
 LATELY_SECONDS: Final = 24 * 3600
 """How long an agent without a lease is listed after it was last seen."""
 
-MAX_ROWS: Final = 100
-"""At most this many leases, places in the queue and negotiations are shown."""
 DEFAULT_MINUTES: Final = 60.0
-MAX_MINUTES: Final = 7 * 24 * 60.0
 
 RESOLVED: Final = {
     "released": "its holder released it",
@@ -47,45 +42,30 @@ def list_agents(ctx: Context) -> AgentsAnswer:
         return {"agents": rows}
 
 
-def current_state(ctx: Context, since_minutes: object = DEFAULT_MINUTES) -> StatusAnswer:
+def current_state(ctx: Context, since_minutes: float = DEFAULT_MINUTES) -> StatusAnswer:
     """Return the leases, the queue, and the negotiations that are open or recent (Negotiation PRD F4).
 
     Leases come with the newest first, the queue in its order, of the negotiations the open ones first and the newest
-    first among each; of many, `MAX_ROWS` each, and `more` counts the others. Looking does not register an agent.
+    first among each. Looking does not register an agent.
 
     Args:
-        since_minutes: How far back resolved negotiations are shown; other values count as the default, NaN as 0.
+        since_minutes: How far back resolved negotiations are shown.
     """
-    minutes = DEFAULT_MINUTES
-    if isinstance(since_minutes, int | float) and not isinstance(since_minutes, bool):
-        # `max` keeps its first argument before NaN, which so counts as 0.
-        minutes = min(max(0.0, since_minutes), MAX_MINUTES)
     with calls.seen(ctx) as entry:
-        queue = [waiter for waiter in entry.tx.waiters() if not waiter.granted]
+        queue = entry.tx.waiters()
         held = entry.tx.leases()[::-1]
-        since = entry.now - minutes * 60
+        since = entry.now - since_minutes * 60
         # What is open is shown however old it is; one that was resolved before is left out.
         recent = [row for row in entry.tx.negotiations_since(since) if (row.resolved_at or entry.now) >= since]
         recent.sort(key=lambda row: (row.resolved_at is not None, -row.created_at))
         answer: StatusAnswer = {
-            "leases": [_lease(entry, lease) for lease in held[:MAX_ROWS]],
-            "waiters": [_waiter(entry, waiter, position) for position, waiter in enumerate(queue[:MAX_ROWS], 1)],
-            "negotiations": [_negotiation(entry, row) for row in recent[:MAX_ROWS]],
+            "leases": [_lease(entry, lease) for lease in held],
+            "waiters": [_waiter(entry, waiter, position) for position, waiter in enumerate(queue, 1)],
+            "negotiations": [_negotiation(entry, row) for row in recent],
         }
-        counts = {"leases": len(held), "waiters": len(queue), "negotiations": len(recent)}
     if rows := recovery.disturbed(place.at(ctx.caller.root), since):
-        answer["disturbed"], counts["disturbed"] = rows[:MAX_ROWS], len(rows)
-    more = {name: count - MAX_ROWS for name, count in counts.items() if count > MAX_ROWS}
-    if more:
-        answer["more"] = more
+        answer["disturbed"] = rows
     return answer
-
-
-def lost_by(ctx: Context, agents: Iterable[str]) -> dict[str, list[Lost]]:
-    """Return what runs lost of their files since each last held them, by the names that they have as agents."""
-    with calls.seen(ctx) as entry:
-        found = {agent: losses.lost(entry, agent) for agent in agents}
-        return {agent: rows for agent, rows in found.items() if rows}
 
 
 def join(ctx: Context) -> dict[str, Any]:
@@ -143,10 +123,13 @@ def leave_queue(ctx: Context, text: str) -> bool:
 
 def _agent(entry: Entry, agent: Agent, held: int) -> dict[str, Any]:
     return {
-        "name": agent.name, "kind": agent.kind, "state": liveness.state(entry, agent.name),
-        "last_seen": iso(agent.last_seen), "last_seen_seconds": max(0, int(entry.now - agent.last_seen)),
+        "name": agent.name,
+        "kind": agent.kind,
+        "state": liveness.state(entry, agent.name),
+        "last_seen": iso(agent.last_seen),
+        "last_seen_seconds": max(0, int(entry.now - agent.last_seen)),
         "leases": held,
-    }  # fmt: skip
+    }
 
 
 def _lease(entry: Entry, lease: Lease) -> dict[str, Any]:
@@ -163,22 +146,37 @@ def _lease(entry: Entry, lease: Lease) -> dict[str, Any]:
 
 def _waiter(entry: Entry, waiter: Waiter, position: int) -> dict[str, Any]:
     return {
-        "position": position, "agent": waiter.agent, "state": liveness.state(entry, waiter.agent),
-        "patterns": list(waiter.patterns), "exclusive": waiter.exclusive, "reason": waiter.reason,
-        "since": iso(waiter.since), "waiting_seconds": max(0, int(entry.now - waiter.since)),
+        "position": position,
+        "agent": waiter.agent,
+        "state": liveness.state(entry, waiter.agent),
+        "patterns": list(waiter.patterns),
+        "exclusive": waiter.exclusive,
+        "reason": waiter.reason,
+        "since": iso(waiter.since),
+        "waiting_seconds": max(0, int(entry.now - waiter.since)),
         "until": iso(waiter.until),
-    }  # fmt: skip
+    }
 
 
 def _negotiation(entry: Entry, row: Negotiation) -> dict[str, Any]:
     shown: dict[str, Any] = {
-        "thread_id": row.thread_id, "requester": row.requester, "holder": row.holder, "file": row.file,
-        "pattern": row.pattern, "reservation_id": row.reservation_id, "reason": row.reason, "urgency": row.urgency,
-        "state": row.state, "resolved": row.resolved_at is not None,
-        "age_minutes": max(0, int((entry.now - row.created_at) // 60)), "created_at": iso(row.created_at),
-        "eta_minutes": row.eta_minutes, "minutes_left": None, "expired": escalation.is_over(row, entry.now),
+        "thread_id": row.thread_id,
+        "requester": row.requester,
+        "holder": row.holder,
+        "file": row.file,
+        "pattern": row.pattern,
+        "reservation_id": row.reservation_id,
+        "reason": row.reason,
+        "urgency": row.urgency,
+        "state": row.state,
+        "resolved": row.resolved_at is not None,
+        "age_minutes": max(0, int((entry.now - row.created_at) // 60)),
+        "created_at": iso(row.created_at),
+        "eta_minutes": row.eta_minutes,
+        "minutes_left": None,
+        "expired": escalation.is_over(row, entry.now),
         **escalation.acknowledgement(entry, row.thread_id),
-    }  # fmt: skip
+    }
     if row.resolved_at is not None:
         return shown | {"resolved_at": iso(row.resolved_at), "how": RESOLVED[row.state], "note": row.note}
     if row.deadline is not None:

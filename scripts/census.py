@@ -20,10 +20,13 @@ from pathlib import Path
 
 from grimp import build_graph
 
+from interlock.catalog import catalog
+
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = tuple(sorted(each.name for each in (ROOT / "interlock").iterdir() if (each / "__init__.py").exists()))
 """The packages of the product, each a facade for what is in it."""
 MODULE_LINES = 800
+BRANCHES = (ast.If, ast.IfExp, ast.For, ast.While, ast.ExceptHandler, ast.comprehension, ast.BoolOp, ast.match_case)
 BUILTIN_ERRORS = {
     name for name, value in vars(builtins).items() if isinstance(value, type) and issubclass(value, BaseException)
 }
@@ -64,8 +67,11 @@ def modules() -> list[Module]:
     """Return every file of Python that git tracks."""
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.py"],
-        cwd=ROOT, check=True, capture_output=True, text=True,
-    ).stdout.splitlines()  # fmt: skip
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.splitlines()
     found: list[Module] = []
     for line in sorted(listed):
         path = Path(line)
@@ -241,6 +247,46 @@ def long_modules(every: list[Module]) -> list[str]:
     return [f"{each.path} {each.lines}" for each in every if each.lines > MODULE_LINES]
 
 
+def lines_with(pattern: str, of: list[Module]) -> list[str]:
+    """Return each line in which a pattern is found."""
+    wanted = re.compile(pattern)
+    return [
+        f"{module.path}:{number} {line.strip()}"
+        for module in of
+        for number, line in enumerate(module.text.splitlines(), 1)
+        if wanted.search(line)
+    ]
+
+
+def exception_classes(product: list[Module]) -> list[str]:
+    """Return the classes that are raised, as their names or bases say."""
+    return [
+        f"{module.path}:{node.lineno} {node.name}"
+        for module, node in classes(product)
+        if any(ast.unparse(base).endswith(("Error", "Exception")) for base in node.bases)
+    ]
+
+
+def import_arrows(product: list[Module]) -> list[str]:
+    """Return each pair of packages of which one imports from the other."""
+    known = {each.name for each in product}
+    names = defaultdict[str, set[str]](set, {each.name: _listed(each) for each in product})
+    return sorted(
+        {
+            f"{module.package} -> {target.split('.')[1]}"
+            for module in product
+            for target, _ in imports(module, known, names)
+            if target.count(".") and target.split(".")[1] != module.package
+        }
+    )
+
+
+def uncommented(product: list[Module]) -> int:
+    """Return how many lines of code there are for each line that is a comment only."""
+    comments = sum(line.strip().startswith("#") for module in product for line in module.text.splitlines())
+    return round(sum(module.lines for module in product) / max(comments, 1))
+
+
 def census() -> dict[str, list[str] | int]:
     """Return every count: a number of lines, or the places that were found."""
     every = modules()
@@ -249,6 +295,18 @@ def census() -> dict[str, list[str] | int]:
     return {
         "product lines": sum(each.lines for each in product),
         "test lines": sum(each.lines for each in tests),
+        "product characters": sum(len(each.text) for each in product),
+        "branches": sum(isinstance(node, BRANCHES) for each in product for node in ast.walk(each.tree)),
+        "modules": len(product),
+        "lines for each comment": uncommented(product),
+        "lines not laid out": lines_with(
+            r"# fmt: (skip|off)", [each for each in every if each.name != "scripts.census"]
+        ),
+        "exception classes": exception_classes(product),
+        "bounds": lines_with(r"^_?MAX_\w+\b.*=", product),
+        "codes": list(catalog()),
+        "import arrows": import_arrows(product),
+        "pages of documentation": sorted(path.name for path in (ROOT / "docs").glob("*.md")),
         "long modules": long_modules(every),
         "import cycles": cycles(),
         "deep entries": deep_entries(product, product),

@@ -66,10 +66,17 @@ def library(folder: Path) -> None:
     tickets = Tickets(folder)
     tickets.begin("CURRENCY-7", "CURRENCY-7.1")
     for revision, payload in (
-        (1, {"external_source": "user", "external_ticket_id": "CURRENCY-7", "title": "Bills in other currencies",
-         "description": "Amounts carry no currency; adding two of different ones must be an error."}),
+        (
+            1,
+            {
+                "external_source": "user",
+                "external_ticket_id": "CURRENCY-7",
+                "title": "Bills in other currencies",
+                "description": "Amounts carry no currency; adding two of different ones must be an error.",
+            },
+        ),
         (2, {"acceptance_criteria": ["Adding two currencies is an error"], "constraints": [], "unknowns": []}),
-    ):  # fmt: skip
+    ):
         tickets.submit_payload("CURRENCY-7.1", revision, payload)
     ann, bob = (open_reservations(str(folder), "cli", name=name) for name in ("ann", "bob"))
     ann.reserve_files(["billing/**"], "moving the currency into its own module")

@@ -28,7 +28,7 @@ SESSION: Final = (
     ("ann", 'echo "# checks the token" >> src/login.py'),
     ("bob", 'git commit -am "Cart: totals"'),
 )
-LABELS: Final = r"^  (expected|fix|to get it):|^interlock [A-Z]+\d+:"
+LABELS: Final = r"^  (expected|fix|to get a file):|^interlock [A-Z]+\d+:"
 
 
 def session() -> Text:
@@ -67,7 +67,6 @@ def pages(folder: Path, out: Path) -> None:
         context, window = visit(browser, server, "decide", viewport={"width": 1280, "height": 900})
         for name, path in (("run", ""), ("evidence", "/evidence")):
             window.open(f"/landing-page/runs/LANDING-UI-001.1{path}")
-            window.page.wait_for_load_state("networkidle")
             window.page.screenshot(path=str(out / f"{name}.png"))
         context.close()
         browser.close()

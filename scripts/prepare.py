@@ -23,6 +23,8 @@ LOCK: Final = ROOT / "requirements.lock"
 CLIENTS_VENV: Final = ROOT / ".venv-clients"
 """An environment of its own: what the tests use as a client of yesterday needs older packages than this project."""
 CLIENTS_LOCK: Final = ROOT / "tests" / "clients" / "requirements.lock"
+LANGGRAPH_VENV: Final = ROOT / ".venv-langgraph"
+"""An environment with LangGraph's own tools, whose server is under another kind of licence than this project."""
 PROGRAMS: Final = ROOT / ".npm-clients"
 """The command-line agents and test runners that some tests drive, each in a folder of its own."""
 PROGRAM_LOCKS: Final = ROOT / "tests" / "clients" / "npm"
@@ -50,8 +52,8 @@ except CollectorError as error:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Set up what the arguments name: one of the four steps, or a program of npm."""
-    steps = {"packages": packages, "browser": browser, "clients": clients, "sandbox": sandbox}
+    """Set up what the arguments name: one of the steps, or a program of npm."""
+    steps = {"packages": packages, "browser": browser, "clients": clients, "langgraph": langgraph, "sandbox": sandbox}
     steps |= {name: partial(program, name) for name in ("claude", "codex", "gemini", "jest", "vitest")}
     if not arguments or any(name not in steps for name in arguments):
         _stop(f"say what to prepare: {', '.join(steps)}", f"run `sh scripts/prepare {' '.join(steps)}`")
@@ -78,6 +80,14 @@ def clients() -> None:
     with _environment(CLIENTS_VENV, CLIENTS_LOCK) as missing:
         if missing:
             _install(CLIENTS_VENV, CLIENTS_LOCK)
+
+
+def langgraph() -> None:
+    """Make the environment in which a test starts `langgraph dev`, unless that is done."""
+    with _environment(LANGGRAPH_VENV, ROOT / "pyproject.toml") as missing:
+        if missing:
+            what = [*_pip(LANGGRAPH_VENV), "-e", f"{ROOT}[langgraph]", "pytest"]
+            _run("installing LangGraph's tools into .venv-langgraph", what, _NET)
 
 
 def program(name: str) -> None:

@@ -10,7 +10,7 @@ from inspect import cleandoc
 from io import StringIO
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Final, Literal, cast, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Final, Literal, cast, get_args, get_origin, get_type_hints
 
 import click
 
@@ -19,11 +19,11 @@ from interlock.cli.main import SECTIONS, interlock
 from interlock.core.errors import MEANINGS
 from interlock.core.rule import OURS
 from interlock.envelope.protocol import GATES, OTHER_GATE, ROLES, STATUS_MEANING, STATUS_OWNER, TRANSITIONS
-from interlock.gates.config import BOUNDS, Config
+from interlock.gates.config import Config
 from interlock.gates.sealed.settings import Seal
 from interlock.graph import TICKET
 from interlock.notify import Settings as Notify
-from interlock.reservations.settings import Settings
+from interlock.reservations.settings import KEYS, Settings
 from interlock.server import ALL, make_server
 from interlock.validate_envelope import main as validate_envelope
 
@@ -138,23 +138,36 @@ def _gates() -> str:
     """Return the statuses, roles, gates and moves of the protocol."""
     owner = {"frontend-implementer": "the build agent that hands over"}
     gates = [
-        [f"`{gate.id}`", md(gate.title), f"`{gate.certifier}`" if gate.certifier else "any QA or review role",
-         ", ".join(f"`{key}`" for key in gate.evidence) or ("one file" if gate.any_evidence else "none"),
-         f"`{gate.check}`", f"`{gate.grade}`"]
+        [
+            f"`{gate.id}`",
+            md(gate.title),
+            f"`{gate.certifier}`" if gate.certifier else "any QA or review role",
+            ", ".join(f"`{key}`" for key in gate.evidence) or ("one file" if gate.any_evidence else "none"),
+            f"`{gate.check}`",
+            f"`{gate.grade}`",
+        ]
         for gate in (*GATES, OTHER_GATE)
-    ]  # fmt: skip
+    ]
     roles = [
-        [f"`{role.name}`", f"{role.kind}, hands over" if role.hands_over else role.kind,
-         f"`{role.certifies}`" if role.certifies else ""]
+        [
+            f"`{role.name}`",
+            f"{role.kind}, hands over" if role.hands_over else role.kind,
+            f"`{role.certifies}`" if role.certifies else "",
+        ]
         for role in ROLES
-    ]  # fmt: skip
+    ]
     setters = {name: owner.get(by, by) for name, by in STATUS_OWNER.items()}
     statuses = [[f"`{name}`", md(text), setters[name]] for name, text in STATUS_MEANING.items()]
     moves = [
-        [f"`{row.source}`" if row.source else "(start)", f"`{row.target}`", owner.get(row.by, row.by), md(row.after),
-         md(row.clause)]
+        [
+            f"`{row.source}`" if row.source else "(start)",
+            f"`{row.target}`",
+            owner.get(row.by, row.by),
+            md(row.after),
+            md(row.clause),
+        ]
         for row in TRANSITIONS
-    ]  # fmt: skip
+    ]
     return (
         "# Gates, roles and statuses\n\nLook up the gates and roles that ship, who may set a status, and which moves "
         "are legal. [`[gates]` and `[roles]`](keys.md) of `interlock.toml` add your own.\n\n"
@@ -218,15 +231,14 @@ def _keys() -> str:
         "it holds and what counts without it. [Configuration](../configuration.md) shows a whole file, the task file "
         "and the variables of the environment.\n"
     )
-    limits = {key: f"at least {low:g}" if high > 10**6 else f"{low:g} to {high:g}" for key, low, high in BOUNDS}
-    return "\n".join([text, *_table_of_keys(Config, "", limits), _reservations(), _notify()])
+    return "\n".join([text, *_table_of_keys(Config, ""), _reservations(), _notify()])
 
 
-def _table_of_keys(kind: Any, prefix: str, limits: Mapping[str, str]) -> Iterator[str]:
+def _table_of_keys(kind: Any, prefix: str) -> Iterator[str]:
     """Yield the section of one table, then those of the tables in it."""
     sealed = _arguments(Seal) if "sealed" in kind.__dataclass_fields__ else {}
     meanings = {**_arguments(kind), **sealed}
-    hints = get_type_hints(kind)
+    hints, bounded = get_type_hints(kind), get_type_hints(kind, include_extras=True)
     rows: list[list[str]] = []
     inner: list[tuple[Any, str]] = []
     for field in dataclasses.fields(kind):
@@ -236,15 +248,20 @@ def _table_of_keys(kind: Any, prefix: str, limits: Mapping[str, str]) -> Iterato
         elif not field.init or field.name in ("reservations", "notify"):
             continue
         else:
-            bounds = limits.get(f"{prefix}{field.name}", "")
-            words = f"{_words(hints[field.name])}, {bounds}" if bounds else _words(hints[field.name])
-            rows.append([f"`{field.name}`", words, _default(field, kind), md(meanings[field.name])])
+            rows.append(
+                [
+                    f"`{field.name}`",
+                    _words(hints[field.name]) + _bounds(bounded[field.name]),
+                    _default(field, kind),
+                    md(meanings[field.name]),
+                ]
+            )
     first = (kind.__doc__ or "").partition("\n")[0]
     name, _, said = first.partition(": ") if prefix else ("The top of the file", "", "")
     said = f"{md(said[:1].upper() + said[1:])}\n\n" if said else ""
     yield f"## {name}\n\n{said}{table(('key', 'holds', 'default', 'meaning'), rows)}"
     for held, place in inner:
-        yield from _table_of_keys(held, place, limits)
+        yield from _table_of_keys(held, place)
 
 
 def _reservations() -> str:
@@ -252,7 +269,8 @@ def _reservations() -> str:
     hints, meanings = get_type_hints(Settings), _arguments(Settings)
     rows = [
         [f"`{_timeout(name)}`", _words(hints[name]), "`never`" if value is None else f"`{value}`", md(meanings[name])]
-        for name, value in Settings()._asdict().items()
+        for name, value in zip(Settings.field_names, Settings(), strict=True)
+        if _timeout(name) in KEYS
     ]
     return (
         "## `[reservations]`\n\nHow long leases live, and what becomes of a request that nobody answers.\n\n"
@@ -268,7 +286,7 @@ def _notify() -> str:
         for name, value in Notify()._asdict().items()
     ]
     return (
-        "## `[notify]`\n\nHow people are notified; [notifications](../notifications.md) shows each.\n\n"
+        "## `[notify]`\n\nHow people are notified; [notifications](../watch.md#notifications) shows each.\n\n"
         f"{table(('key', 'holds', 'default', 'meaning'), rows)}"
     )
 
@@ -285,15 +303,25 @@ def _class_in(hint: Any) -> Any:
     return next((found for part in get_args(hint) if (found := _class_in(part)) is not None), None)
 
 
+def _bounds(hint: Any) -> str:
+    """Return the bounds of a number, behind a comma; empty where it has none."""
+    for each in (hint, *get_args(hint)):
+        for bounds in [found for found in getattr(each, "__metadata__", ()) if hasattr(found, "ge")]:
+            return f", at least {bounds.ge:g}" if bounds.le >= 10**6 else f", {bounds.ge:g} to {bounds.le:g}"
+    return ""
+
+
 def _words(hint: Any) -> str:
     """Return what a key holds, in words."""
+    if get_origin(hint) is Annotated:
+        return _words(get_args(hint)[0])
     if hint in _PLAIN:
         return _PLAIN[hint]
     origin, arguments = get_origin(hint), [part for part in get_args(hint) if part not in (NoneType, Ellipsis)]
     if origin is Literal:
         return " or ".join(f'`"{word}"`' for word in arguments)
     if origin is tuple:
-        return "list of lists of texts" if get_origin(arguments[0]) is tuple else "list of texts"
+        return "list of lists of texts" if _words(arguments[0]) == "list of texts" else "list of texts"
     if isinstance(hint, UnionType) or len(arguments) == 1:
         return " or ".join(map(_words, arguments))
     return "table"

@@ -10,11 +10,10 @@ from interlock.core.exports import lazy_exports
 if TYPE_CHECKING:
     from interlock.server.mcp.app import InterlockServer
     from interlock.server.mcp.toolsets import ALL, make_server
-    from interlock.server.message_validation import inspect
 
-__all__ = ["ALL", "InterlockServer", "inspect", "make_server"]
+__all__ = ["ALL", "InterlockServer", "make_server"]
 
-PUBLIC_MODULES: Final = ("http.access", "http.private_file", "http.serving", "http.tokens", "mcp.app", "rules")
+PUBLIC_MODULES: Final = ("http.access", "http.serving", "http.tokens", "mcp.app", "rules")
 """What others import besides the names above."""
 
 __getattr__ = lazy_exports(__name__, __file__)

@@ -22,10 +22,10 @@ class Ran:
 def environment(**more: str) -> dict[str, str]:
     """Return the variables of a client: none of ours, none of a machine's settings of git, which knows its author.
 
-    Compiled modules are kept, and the state folder is that of the tests.
+    Compiled modules are kept, the state folder is that of the tests, and a hidden `/proc` stays hidden.
     """
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("GIT_", "INTER", "CLAUDE"))}
-    kept |= {name: os.environ[name] for name in (STATE,) if name in os.environ}
+    kept |= {name: os.environ[name] for name in (STATE, "INTERLOCK_PROC") if name in os.environ}
     kept.pop("PYTHONDONTWRITEBYTECODE", None)
     who = {f"GIT_{role}_{part}": "t@t" for role in ("AUTHOR", "COMMITTER") for part in ("NAME", "EMAIL")}
     return {**kept, **who, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", **more}

@@ -25,6 +25,11 @@ for _name in [name for name in os.environ if name.startswith("GIT_")]:
 os.environ |= {f"GIT_{role}_{part}": "t@example.org" for role in ("AUTHOR", "COMMITTER") for part in ("NAME", "EMAIL")}
 os.environ |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
 
+# As on a machine without bubblewrap and /proc (`make test-plain`): psutil still reads the latter, and nothing of ours.
+PLAIN = os.environ.get("INTERLOCK_PROC") == "off"
+if PLAIN:
+    os.environ["PATH"] = f"{ROOT / 'tests/plain'}:{os.environ['PATH']}"
+
 # A suite in the background of a script is started with Ctrl-C ignored, and so would be every program that it starts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -45,7 +50,7 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark as `long` the rows of a `sample` that `make test` leaves out, and share those of an `alternate` table."""
+    """Mark as `long` the rows of a `sample` that `make test` leaves out, share `alternate` tables, skip `linux`."""
     rows: dict[str, list[pytest.Function]] = {}
     for item in items:
         if isinstance(item, pytest.Function) and item.get_closest_marker("sample"):
@@ -61,6 +66,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item in found:
             if item.callspec.id not in kept:
                 item.add_marker(pytest.mark.long)
+    for item in items:
+        if (mark := item.get_closest_marker("linux")) and (PLAIN or sys.platform != "linux"):
+            item.add_marker(pytest.mark.skip(reason=mark.args[0]))
     tables: dict[str, list[pytest.Item]] = {}
     for item in items:
         if item.get_closest_marker("alternate") and item.get_closest_marker("long"):
@@ -70,7 +78,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.campaign)
 
 
-_KEPT_SETTINGS = frozenset({"INTERLOCK_BROWSER", "INTERLOCK_CORPUS", "INTERLOCK_LOOK_SECONDS", "INTERLOCK_STATE"})
+_KEPT_SETTINGS = frozenset(
+    {"INTERLOCK_BROWSER", "INTERLOCK_CORPUS", "INTERLOCK_LOOK_SECONDS", "INTERLOCK_PROC", "INTERLOCK_STATE"}
+)
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 

@@ -49,11 +49,15 @@ def test_honest_work_passes_every_gate_and_each_cheat_those_that_cannot_see_it(t
         assert found["idle"] == {"accepted": 0, "of": 1}
         assert found["seconds"] > 0
     assert {name: found["by_place"]["outside"]["accepted"] for name, found in gates.items()} == {
-        "exit": 1, "sealed": 0, "heldout": 0,
-    }  # fmt: skip
+        "exit": 1,
+        "sealed": 0,
+        "heldout": 0,
+    }
     assert {name: found["by_place"]["process"]["accepted"] for name, found in gates.items()} == {
-        "exit": 2, "sealed": 1, "heldout": 0,
-    }  # fmt: skip
+        "exit": 2,
+        "sealed": 1,
+        "heldout": 0,
+    }
 
 
 @pytest.mark.long

@@ -69,8 +69,12 @@ def test_the_sdist_holds_the_packages_and_their_tests_and_no_link(sdist: Path) -
     names = {member.name.partition("/")[2] for member in members}
     assert [member.name for member in members if member.issym() or member.islnk()] == []
     assert {
-        "Makefile", "requirements.lock", "scripts/prepare", "tests/test_packaging.py", "envelope/__init__.py",
-    } <= names  # fmt: skip
+        "Makefile",
+        "requirements.lock",
+        "scripts/prepare",
+        "tests/test_packaging.py",
+        "envelope/__init__.py",
+    } <= names
     assert all(f"{folder}/" in {name[: len(folder) + 1] for name in names} for folder in MAPPED)
     assert [name for name in names if name.startswith(tuple(f"interlock/{folder}/" for folder in MAPPED))] == []
     assert [name for name in names if "__pycache__" in name or name.startswith((".venv", "artifacts/interlock"))] == []
@@ -155,7 +159,7 @@ def test_an_installed_validator_knows_its_grammar(environment: Path, tmp_path: P
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-WITH_LANGCHAIN = {"agents.runners.chat", "agents.runners.pictures", "agents.runners.turn", "graph.ticket.stage_runner"}
+WITH_LANGCHAIN = {"agents.runners.chat", "agents.runners.pictures", "agents.runners.turn"}
 """What is imported with the first model alone: it needs the extra `llm`."""
 
 

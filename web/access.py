@@ -16,15 +16,15 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from interlock.web.sessions import SESSION_SECONDS, Session, SessionError, Sessions
+from interlock.web.errors import PageError
+from interlock.web.sessions import SESSION_SECONDS, Session, Sessions
 
 COOKIE: Final = "interlock_session"
 ENTER: Final = "/enter/"
 """Where a link leads: its token comes behind."""
 MAX_FORM_BYTES: Final = 2 * 1024 * 1024
-MAX_FIELDS: Final = 500
 CSRF: Final = "csrf"
-"""The field of a form, and `X-CSRF` the header of a script, with the token of the session."""
+"""The field of a form with the token of the session."""
 
 HEADERS: Final = {
     "content-security-policy": (
@@ -75,6 +75,7 @@ class Gate:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
+        # Neither WebSockets nor the lifespan of the server are for these pages.
         if scope["type"] != "http":
             return
 
@@ -91,6 +92,7 @@ class Gate:
     async def _checked(self, scope: Scope, receive: Receive) -> Response | None:
         """Return the answer that refuses a request, or begins a session; None where the pages answer."""
         headers = Headers(scope=scope)
+        # A list of one: two Host headers are refused, since another reader may take the other one.
         if headers.getlist("host") not in ([host] for host in self._hosts):
             return _no(421, "This server is not known by that Host.", "Use the address that `interlock ui` printed.")
         if any(origin not in self._origins for origin in headers.getlist("origin")):
@@ -98,25 +100,28 @@ class Gate:
         method, base = scope["method"], self._base
         if method not in ("GET", "HEAD", "POST"):
             return _no(405, "That method is not used here.", "Use GET or POST.")
+        # The same answer as without a session, so that nobody learns the path by trying.
         if not scope["path"].startswith(f"{base}/"):
             return _no(401, *_BY_LINK)
         scope["root_path"], path = base, scope["path"].removeprefix(base)
         try:
             if method == "GET" and path.startswith(ENTER):
-                return self._enter(path.removeprefix(ENTER), headers)
-            found = ((cookie, self._sessions.find(cookie)) for cookie in _cookies(headers))
-            cookie, session = next((each for each in found if each[1] is not None), ("", None))
-        except SessionError as error:
+                return self._enter(path.removeprefix(ENTER))
+            # The first cookie that is good counts: another port may have planted others beside it.
+            entered = ((cookie, self._sessions.find(cookie)) for cookie in _cookies(headers))
+            cookie, session = next((each for each in entered if each[1] is not None), ("", None))
+        except PageError as error:
             return _no(503, error.message, error.fix)
         if session is None:
             return _no(401, *_BY_LINK)
         scope["session"] = session
         scope["csrf"] = csrf_token(cookie)
+        # A stream outlives the check of its request, so it asks again.
         scope["session_open"] = lambda: self._sessions.is_open(session)
         return None if method != "POST" else await self._read_form(scope, receive, headers)
 
-    def _enter(self, token: str, headers: Headers) -> Response:
-        entered = self._sessions.enter(token, headers.get("user-agent", ""))
+    def _enter(self, token: str) -> Response:
+        entered = self._sessions.enter(token)
         if entered is None:
             return _no(401, "This link is invalid, expired or used.", "Run `interlock ui`: it prints a new one.")
         there = f"{self._base}/"
@@ -126,6 +131,7 @@ class Gate:
 
     async def _read_form(self, scope: Scope, receive: Receive, headers: Headers) -> Response | None:
         """Read the form of a POST into the scope, and check its token."""
+        # A form of another site can send this type too; the token in it is what protects.
         if headers.get("content-type", "").partition(";")[0].strip() != "application/x-www-form-urlencoded":
             return _no(415, "This form does not belong to these pages.", "Send it from the page.")
         body = bytearray()
@@ -134,16 +140,17 @@ class Gate:
             if message["type"] != "http.request":
                 return _no(400, "The form did not arrive.", "Send it again.")
             body += message.get("body", b"")
+            # Counted as it comes: the length that a client states is a claim.
             if len(body) > MAX_FORM_BYTES:
                 return _no(413, f"The form has more than {MAX_FORM_BYTES} bytes.", "Shorten the text.")
             if not message.get("more_body"):
                 break
         try:
-            pairs = parse_qsl(bytes(body).decode(), keep_blank_values=True, errors="strict", max_num_fields=MAX_FIELDS)
+            pairs = parse_qsl(bytes(body).decode(), keep_blank_values=True, errors="strict")
         except ValueError:
             return _no(400, "The form cannot be read.", "Reload the page, and send it again.")
         form = dict(pairs)
-        given = form.get(CSRF, "") or headers.get("x-csrf", "")
+        given = form.get(CSRF, "")
         if not hmac.compare_digest(given.encode(), scope["csrf"].encode()):
             return _no(403, "The form is not of this session.", "Reload the page, and send it again.")
         scope["form"] = form

@@ -2,20 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from interlock import graph
 from interlock.core.finding import Finding
 from interlock.core.text import one_line
-from interlock.envelope import Envelope, render
+from interlock.envelope import Case, Envelope, render
 from interlock.envelope.outcomes import Outcome, outcomes
 from interlock.envelope.protocol import EVIDENCE_KEYS, Protocol, Role
 from interlock.gates import write_evidence
 from interlock.gates.config import load_config
-from interlock.gates.response import Expected
+from interlock.gates.response import judge_response
 from interlock.web.projects import Project
-
-MAX_NOTES: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +64,7 @@ def composed(ask: Asked, form: Mapping[str, str]) -> str:
     task, own = ask.view.task, ask.role.certifies
     anybody = [gate for gate in task.gates_required if ask.protocol.gate(gate).certifier == "anybody"]
     passed = [gate for gate in task.gates_required if gate in anybody or (way.passed == "own" and gate == own)]
+    # Reasons that name no gate are put under this one.
     first = own or task.gates_required[0]
     reasons = [_reason(line, first) for line in lines_of(form.get("reasons", ""))]
     evidence: dict[str, tuple[str, ...]] = {key: tuple(ask.request["evidence"].get(key, ())) for key in EVIDENCE_KEYS}
@@ -92,14 +91,15 @@ def composed(ask: Asked, form: Mapping[str, str]) -> str:
 
 def judged(project: Project, ask: Asked, text: str) -> Sequence[Finding]:
     """Return what the rules of the envelope find in a text; evidence is judged when it is handed in."""
-    expected = Expected(
-        agent=ask.role.name, task_id=ask.view.task.task_id, gates=ask.view.task.gates_required,
+    case = Case(
+        agent=ask.role.name,
+        task_id=ask.view.task.task_id,
+        gates=ask.view.task.gates_required,
         current_status=ask.view.status,
-    )  # fmt: skip
-    report = graph.judge(
-        text, root=str(project.root), protocol=ask.protocol, inputs=load_config(project.root).envelope.inputs,
-        expected=expected, evidence=False,
-    )  # fmt: skip
+        protocol=ask.protocol,
+        inputs=load_config(project.root).envelope.inputs,
+    )
+    report = judge_response(text, case, root=str(project.root), evidence=False).report
     return report.findings
 
 
@@ -111,8 +111,9 @@ def hand_in(project: Project, ask: Asked, form: Mapping[str, str], name: str) ->
         RunnerError: An agent that came next gave no answer.
     """
     text = composed(ask, form)
+    # An envelope that was edited as a whole may cite another report, or none.
     if ask.writes_report and ask.report in text:
-        notes = form.get("output", "").replace("\r\n", "\n")[:MAX_NOTES].strip() or "No remarks."
+        notes = form.get("output", "").replace("\r\n", "\n").strip() or "No remarks."
         report = f"# Review by {name}\n\nTree: {ask.request['tree']}\n\n{notes}\n"
         write_evidence(project.root, ask.report, report.encode())
     role = ask.role.name
@@ -128,11 +129,14 @@ def lines_of(text: str) -> tuple[str, ...]:
 
 def _reason(line: str, gate: str) -> str:
     line = line.removeprefix("- ")
+    # Comments on lines begin with a path, and are put under the gate of the role.
     return line if line.startswith("GATE-") else f"{gate}: {line}"
 
 
 def _output(text: str) -> str:
     """Return a text with the lines indented that could be taken for labels."""
     return "\n".join(
-        f"  {line}" if line[:1].isupper() and ":" in line else line for line in text.replace("\r\n", "\n").split("\n")
+        # Too many rather than too few: two blanks harm no text, and a label in it makes it no envelope.
+        f"  {line}" if line[:1].isupper() and ":" in line else line
+        for line in text.replace("\r\n", "\n").split("\n")
     ).strip("\n")

@@ -16,9 +16,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from interlock.core.errors import InterlockError
 from interlock.web.access import ENTER, Gate
+from interlock.web.errors import PageError
 from interlock.web.live import Live, events
 from interlock.web.pages import STATIC, refused
-from interlock.web.projects import NotHereError, Site
+from interlock.web.projects import Site
 from interlock.web.sessions import Sessions
 from interlock.web.views import ROUTES
 from interlock.web.views.inbox import waiting_items
@@ -48,13 +49,13 @@ def make_pages(
     """
     site = Site(roots)
     live = Live(site)
+    # Before the screens, whose first part is the name of any project.
     routes = [Route("/events", events), Route("/static/{digest}/{name}", static), *ROUTES]
     app = Starlette(
         routes=routes, exception_handlers={InterlockError: _refused, HTTPException: _refused, Exception: _defect}
     )
     app.state.site = site
     app.state.live = live
-    app.state.sessions = sessions
     app.state.waiting = _counted(site)
     allowed = frozenset(origins) | {f"http://{host}" for host in hosts}
     return Pages(Gate(app, sessions, hosts, allowed), live.end)
@@ -64,6 +65,7 @@ def beside(pages: Pages, other: ASGIApp, end_streams: Callable[[], None], paths:
     """Return an application that answers at some paths, and starts and ends, as another, and else as the pages."""
 
     async def chosen(scope: Scope, receive: Receive, send: Send) -> None:
+        # What is no request, such as the start of the server, is for the other one.
         ours = scope["type"] == "http" and scope["path"].startswith("/") and scope["path"] not in paths
         await (pages.app if ours else other)(scope, receive, send)
 
@@ -82,13 +84,15 @@ def link(url: str, token: str) -> str:
 def static(request: Request) -> Response:
     """Answer with a file of the pages."""
     name = request.path_params["name"]
+    # A name that is in the list cannot lead out of the folder.
     if name not in {path.name for path in STATIC.iterdir()}:
-        raise NotHereError(f"there is no file {name}", "Reload the page.")
+        raise PageError("WEB404", f"there is no file {name}", "Reload the page.")
     return FileResponse(STATIC / name, headers={"cache-control": _KEPT})
 
 
 def _counted(site: Site) -> Callable[[], int]:
     """Return what counts what waits for a person; it counts anew after a second."""
+    # Every page shows the number, and counting reads the state of each waiting run.
     last = [-_COUNT_SECONDS, 0]
 
     def count() -> int:
@@ -105,7 +109,8 @@ def _refused(request: Request, error: Exception) -> Response:
     if isinstance(error, HTTPException):
         return refused(request, f"WEB{error.status_code}", error.detail, "", error.status_code)
     assert isinstance(error, InterlockError)
-    status = {"WEB404": 404, "WEB400": 400}.get(error.code, 409)
+    status = 404 if error.code == "WEB404" else 409
+    # The first problem is the message itself.
     problems = [item if isinstance(item, str) else f"{item.text} {item.fix}" for item in error.problems[1:]]
     return refused(request, error.code, error.message, error.fix, status, problems)
 

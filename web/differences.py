@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import zip_longest
 from typing import Final, Literal, TypeAlias
 
 from rapidfuzz.distance import LCSseq
@@ -50,20 +49,6 @@ class FileDifference:
     unknown: str = ""
     left_out: int = 0
 
-    @property
-    def pairs(self) -> Iterator[tuple[Row | None, Row | None]]:
-        """The rows side by side: what was removed beside what was added in its place, other lines beside themselves."""
-        left: list[Row] = []
-        right: list[Row] = []
-        for row in (*self.rows, None):
-            if row is not None and row.kind in ("removed", "added"):
-                (left if row.kind == "removed" else right).append(row)
-                continue
-            yield from zip_longest(left, right)
-            left, right = [], []
-            if row is not None:
-                yield row, row
-
 
 def differing(before: HandOver, after: HandOver, read: Callable[[str], bytes | None]) -> list[FileDifference]:
     """Return the files that differ between two hand-overs, those in scope first, then what lies outside."""
@@ -73,6 +58,7 @@ def differing(before: HandOver, after: HandOver, read: Callable[[str], bytes | N
     ]
     earlier = {row.path: row for row in before.outside}
     for row in after.outside:
+        # A file that was changed outside before is compared with how it was left then.
         was = earlier[row.path].after if row.path in earlier else row.before
         if was != row.after:
             found.append(_file(row.path, "outside", was, row.after, read, after, row.holder))
@@ -94,14 +80,21 @@ def bounded(files: Iterable[FileDifference], most: int) -> list[FileDifference]:
 
 
 def _file(
-    path: str, place: Place, before: str, after: str, read: Callable[[str], bytes | None], of: HandOver,
+    path: str,
+    place: Place,
+    before: str,
+    after: str,
+    read: Callable[[str], bytes | None],
+    of: HandOver,
     holder: str = "",
-) -> FileDifference:  # fmt: skip
+) -> FileDifference:
     kind: Kind = "added" if not before else "removed" if not after else "changed"
+    # Its content may be secret, so that it is not even read.
+    if path in of.private:
+        return FileDifference(path, place, kind, before, after, holder, unknown="private: git does not track it")
     was, now = (b"" if not digest else read(digest) for digest in (before, after))
     if was is None or now is None:
-        left = of.left_out.get(path)
-        why = f"not kept: {left.why}, {left.size_bytes:,} bytes" if left is not None else "its content is not kept"
+        why = "too large, or no text in UTF-8"
         return FileDifference(path, place, kind, before, after, holder, unknown=why)
     first, second = (data.decode("utf-8", "replace").splitlines() for data in (was, now))
     if max(len(first), len(second)) > MAX_LINES:
@@ -130,6 +123,7 @@ def rows_of(before: Sequence[str], after: Sequence[str]) -> Iterator[Row]:
             yield Row(None, None, "gap", f"line {row.after or row.before}")
         gap = False
         yield row
+    # Not where nothing differs: there is no end to go to.
     if gap and near:
         yield Row(None, None, "gap", "to the end")
 
@@ -141,6 +135,7 @@ def _all_rows(before: Sequence[str], after: Sequence[str]) -> list[Row]:
     for step in LCSseq.opcodes(before, after):
         i1, i2, j1, j2 = step.src_start, step.src_end, step.dest_start, step.dest_end
         if step.tag == "equal":
+            # What was added comes behind all that was removed at one place, as people know it from git.
             rows += added
             added = []
             pairs = zip(range(i1, i2), range(j1, j2), strict=True)
@@ -157,7 +152,7 @@ def _text(line: str) -> str:
 
 def by_line(comments: Sequence[object]) -> Mapping[tuple[str, int], list[object]]:
     """Return comments by the path and the line that they are about."""
-    found: dict[tuple[str, int], list[object]] = {}
-    for row in comments:
-        found.setdefault((getattr(row, "path", ""), getattr(row, "line", 0)), []).append(row)
-    return found
+    by_place: dict[tuple[str, int], list[object]] = {}
+    for comment in comments:
+        by_place.setdefault((getattr(comment, "path", ""), getattr(comment, "line", 0)), []).append(comment)
+    return by_place

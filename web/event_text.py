@@ -8,9 +8,16 @@ from interlock.core.text import few, shown
 from interlock.journal import Entry
 
 _OUTCOMES: Final[Mapping[str, str]] = {
-    "handover": "hands over", "progress": "reports progress", "pass": "PASS", "fail": "FAIL", "blocked": "is blocked",
-    "objection": "objects", "invalid": "is refused", "stale": "is void: files changed", "spent": "has no budget left",
-}  # fmt: skip
+    "handover": "hands over",
+    "progress": "reports progress",
+    "pass": "PASS",
+    "fail": "FAIL",
+    "blocked": "is blocked",
+    "objection": "objects",
+    "invalid": "is refused",
+    "stale": "is void: files changed",
+    "spent": "has no budget left",
+}
 _FIELDS: Final[Mapping[str, str]] = {"task": "task text", "gates_required": "gates"}
 """Names of what a correction changed, where they are not those of the task file."""
 
@@ -27,7 +34,6 @@ class Said:
 def _status(data: Mapping[str, Any]) -> tuple[str, str]:
     envelope: Mapping[str, Any] = data.get("envelope") or {}
     why = "".join(f"\n- {reason}" for reason in envelope.get("fail_reasons") or ())
-    why += f"\n- put back as in the base: {few(data['put_back'])}" if data.get("put_back") else ""
     look = {"APPROVED": "good", "BLOCKED": "bad"}.get(data["to"], "")
     return f"{data['to']} by {data['by']}, attempt {data['attempt']}{why}", look
 
@@ -49,15 +55,17 @@ def _objection_answered(data: Mapping[str, Any]) -> tuple[str, str]:
     gates = ", ".join(data.get("gates", ()))
     changed = ", ".join(_FIELDS.get(name) or str(name) for name in data.get("changed", ()))
     does = {
-        "accept": f"accepts the objection to {gates}", "refuse": f"refuses the objection to {gates}",
+        "accept": f"accepts the objection to {gates}",
+        "refuse": f"refuses the objection to {gates}",
         "correct": "corrects the task" + (f" ({changed})" if changed else ""),
-    }.get(data["answer"], f"answers the objection: {data['answer']}")  # fmt: skip
+    }.get(data["answer"], f"answers the objection: {data['answer']}")
     return f"{data['by']} {does}" + (f": {data['reason']}" if data.get("reason") else ""), "odd"
 
 
 _LINES: Final[Mapping[str, Callable[[Mapping[str, Any]], tuple[str, str]]]] = {
     "run_started": lambda _data: ("the run begins", ""),
     "status": _status,
+    "put_back": lambda data: (f"put back as in the base: {few(data['paths'])}", "odd"),
     "answer": _answer,
     "evidence": _evidence,
     "abandoned": lambda _data: ("abandoned", "bad"),
@@ -77,6 +85,7 @@ def said(entry: Entry) -> Said:
     """Return a journal line in words; one of a type that this version does not know by its type."""
     words = _LINES.get(entry.type)
     try:
+        # A later version may have written the line: the log shows it, whatever its form.
         text, look = (entry.type, "") if words is None else words(entry.data)
     except (LookupError, TypeError):
         text, look = f"{entry.type}: a line of another form", "odd"

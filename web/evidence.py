@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 
 from interlock.core.text import whole
-from interlock.gates import EvidenceFile, ManifestError, read_evidence, read_manifest
+from interlock.gates import EvidenceFile, GateError, read_evidence, read_manifest
 from interlock.graph import present_path
 from interlock.journal import Entry
 
@@ -82,21 +82,28 @@ class Element(NamedTuple):
 
 def collected(root: Path, entries: Iterable[Entry]) -> list[Collected]:
     """Return what was collected in a run, in its order."""
-    attempt, found = 1, list[Collected]()
+    attempt, gathered = 1, list[Collected]()
     for entry in entries:
+        # A line that names no attempt is of the one that was named last.
         attempt = entry.data.get("attempt", attempt)
         if entry.type != "evidence":
             continue
         data = entry.data
         files = tuple(File(row["key"], row["path"], row["sha256"]) for row in data.get("files", ()))
-        found.append(
+        gathered.append(
             Collected(
-                str(data["gate"]), attempt, bool(data["ok"]), str(data.get("tree", "")), entry.at, files,
-                tuple(data.get("findings", ())), _collector(root, str(data.get("manifest", ""))),
+                str(data["gate"]),
+                attempt,
+                bool(data["ok"]),
+                str(data.get("tree", "")),
+                entry.at,
+                files,
+                tuple(data.get("findings", ())),
+                _collector(root, str(data.get("manifest", ""))),
                 _isolation(root, files),
             )
-        )  # fmt: skip
-    return found
+        )
+    return gathered
 
 
 def cited(entries: Iterable[Entry]) -> dict[str, File]:
@@ -104,6 +111,7 @@ def cited(entries: Iterable[Entry]) -> dict[str, File]:
     files: dict[str, File] = {}
     for entry in entries:
         rows = entry.data.get("files") if entry.type == "evidence" else entry.data.get("evidence")
+        # Only these files can be asked for by digest, and nothing else of the project.
         if entry.type in ("evidence", "answer"):
             for row in cast("Sequence[Mapping[str, Any]]", rows or ()):
                 files.setdefault(row["sha256"], File(row["key"], row["path"], row["sha256"]))
@@ -113,6 +121,7 @@ def cited(entries: Iterable[Entry]) -> dict[str, File]:
 def read(root: Path, file: File) -> bytes | None:
     """Return the bytes of a file as they were judged; None when nothing has that digest any more."""
     kept = f"{OBJECTS}/{file.sha256[:2]}/{file.sha256}"
+    # The kept copy first: the file itself may have been written again since.
     for place in (lambda: kept, lambda: present_path(root, file.path, file.sha256)):  # the second one reads files
         found = read_evidence(root, place())
         if isinstance(found, EvidenceFile) and found.sha256 == file.sha256:
@@ -131,7 +140,7 @@ def _collector(root: Path, manifest: str) -> str:
         return ""
     try:
         made = read_manifest(root, manifest).collector
-    except (ManifestError, OSError):
+    except (GateError, OSError):
         return "its manifest is not there any more"
     return f"{made.name} {made.version}"
 
@@ -139,6 +148,7 @@ def _collector(root: Path, manifest: str) -> str:
 def _isolation(root: Path, files: Iterable[File]) -> str:
     for file in files:
         if file.name.endswith(".log"):
+            # The first line of the log of a gate is its header.
             head = _json((read(root, file) or b"").partition(b"\n")[0])
             sealed: Mapping[str, Any] = head.get("sealed") or {}
             return str(sealed.get("level", "")) or "not isolated"
@@ -153,9 +163,10 @@ def compare(root: Path, before: Collected | None, after: Collected, pictures: It
     pictures = list(pictures)
     was = {} if before is None else dict(_statements(root, before, pictures))
     now = dict(_statements(root, after, pictures))
-    rows = [
-        Compared("same" if key in was else "new", *now[key]) for key in now
-    ] + [Compared("fixed", *was[key]) for key in was if key not in now]  # fmt: skip
+    # What is said of the same element in the same words is the same, wherever it is in the report.
+    rows = [Compared("same" if key in was else "new", *now[key]) for key in now] + [
+        Compared("fixed", *was[key]) for key in was if key not in now
+    ]
     order: Mapping[Change, int] = {"new": 0, "same": 1, "fixed": 2}
     return sorted(rows, key=lambda row: order[row.change])
 
@@ -168,15 +179,19 @@ def _statements(root: Path, one: Collected, pictures: Iterable[Collected]) -> It
     """Yield what the files of a collection state, each under a key by which it is found again."""
     shots = {
         file.name: file.sha256
-        for each in pictures if (each.attempt, each.tree) == (one.attempt, one.tree)
-        for file in each.files if file.key == "screenshots"
-    }  # fmt: skip
+        for each in pictures
+        # Pictures of another tree would show another page under the outline.
+        if (each.attempt, each.tree) == (one.attempt, one.tree)
+        for file in each.files
+        if file.key == "screenshots"
+    }
     for file in one.files:
         data = read(root, file)
         if data is None:
             continue
         if file.name.endswith(".axe.json"):
             slug = file.name.removesuffix(".axe.json")
+            # The collector names the files of a page alike: `home.axe.json`, `home-375.png`.
             yield from _accessibility(_json(data), lambda width, slug=slug: shots.get(f"{slug}-{width}.png"))
         elif file.key == "console":
             yield from _console(data)
@@ -197,29 +212,39 @@ def _accessibility(result: Mapping[str, Any], shot: Callable[[str], str | None])
 
 def _element(boxes: object, shot: Callable[[str], str | None]) -> Element | None:
     """Return where a report says that an element lies in the widest view of which there is a screenshot."""
-    found = list[tuple[int, Element]]()
+    by_width = list[tuple[int, Element]]()
     for width, box in cast("Mapping[str, Any]", boxes).items() if isinstance(boxes, dict) else ():
         sha256 = shot(width)
         parts = cast("list[object]", box) if isinstance(box, list) else []
+        # Not `isinstance`: True is an `int` too, and the report is a file that anybody may have written.
         numbers = [each for each in parts if type(each) is int and each >= 0]
         if sha256 and len(parts) == len(numbers) == len(Box._fields):
-            found.append((whole(width), Element(sha256, Box(*numbers))))
-    return max(found)[1] if found else None
+            by_width.append((whole(width), Element(sha256, Box(*numbers))))
+    return max(by_width)[1] if by_width else None
 
 
 def _console(data: bytes) -> Iterator[tuple[str, _Statement]]:
+    # The first line is the header; a page in a loop can log for ever.
     for line in data.splitlines()[1:2000]:
         row = _json(line)
         if row.get("kind"):
             place = f"{row.get('width')} px"
             text = str(row.get("text", ""))
-            yield f"console {row.get('kind')} {text} {place}", (
-                str(row.get("level", "")), text.partition("\n")[0], f"{text}\n{row.get('url', '')}", place, None,
-            )  # fmt: skip
+            yield (
+                f"console {row.get('kind')} {text} {place}",
+                (
+                    str(row.get("level", "")),
+                    text.partition("\n")[0],
+                    f"{text}\n{row.get('url', '')}",
+                    place,
+                    None,
+                ),
+            )
 
 
 def _tests(result: Mapping[str, Any]) -> Iterator[tuple[str, _Statement]]:
     for test in cast("Sequence[Mapping[str, Any]]", result.get("tests", ())):
+        # The passed ones are counted, and would fill the page.
         if test.get("outcome") != "passed":
             name, outcome = str(test.get("id")), str(test.get("outcome"))
             yield f"test {name} {outcome}", (outcome, name, str(test.get("message", "")), "", None)
@@ -227,18 +252,19 @@ def _tests(result: Mapping[str, Any]) -> Iterator[tuple[str, _Statement]]:
 
 def counts(root: Path, one: Collected) -> dict[str, int]:
     """Return how many tests had each outcome; empty where no report has them."""
-    found: dict[str, int] = {}
+    by_outcome: dict[str, int] = {}
     for file in one.files:
         if file.name.endswith(".tests.json"):
             for test in cast("Sequence[Mapping[str, Any]]", _json(read(root, file) or b"").get("tests", ())):
                 outcome = str(test.get("outcome"))
-                found[outcome] = found.get(outcome, 0) + 1
-    return found
+                by_outcome[outcome] = by_outcome.get(outcome, 0) + 1
+    return by_outcome
 
 
 def _json(data: bytes) -> dict[str, Any]:
     try:
         value: object = json.loads(data)
+    # Brackets that are nested a thousand deep end the parser with a RecursionError.
     except (ValueError, RecursionError):
         return {}
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}

@@ -1,11 +1,10 @@
 """What happens, sent to open pages as it happens: one look at the journals for all, one stream for each browser.
 
-An event says which runs have new lines; the pages fetch anew what they show. Its id is the position in the journals
-behind those lines, so that a browser that comes back, to this server or to its successor, learns what it missed.
+An event says that something changed; the pages fetch anew what they show. It bears the sizes of the journals, as each
+page does: so a browser that comes back, to this server or to its successor, knows whether it missed anything.
 """
 
 import asyncio
-import json
 import os
 from collections.abc import AsyncIterator
 from contextlib import suppress
@@ -14,10 +13,8 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from interlock.core.errors import InterlockError
 from interlock.graph import journal_path
 from interlock.web.access import session_check
-from interlock.web.pages import site_of
 from interlock.web.projects import Project, Site
 
 LOOK_SECONDS: Final = 0.05
@@ -49,85 +46,54 @@ class Live:
         event = asyncio.Event()
         event.set()
         self._watchers.add(event)
+        # One look serves all streams, and ends with the last of them.
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._look())
         try:
             while not self._ended:
                 with suppress(TimeoutError):
                     await asyncio.wait_for(event.wait(), KEEP_SECONDS)
+                # Read and cleared without a pause between them, so no change is lost while the event is sent.
                 heard = event.is_set()
                 event.clear()
                 yield heard
         finally:
             self._watchers.discard(event)
 
+    def now(self) -> str:
+        """Return the sizes of all journals, which grow with each line."""
+        return ",".join(str(_size(project)) for project in self._site.projects.values())
+
     async def _look(self) -> None:
         """Look at the journals while anybody waits."""
-        sizes = dict.fromkeys(self._site.projects, -1)
+        seen = ""
         while self._watchers and not self._ended:
-            for key, project in self._site.projects.items():
-                try:
-                    size = os.stat(journal_path(project.root)).st_size  # noqa: PTH116 - one call, many times
-                except OSError:
-                    size = 0
-                if size != sizes[key]:
-                    sizes[key] = size
-                    for event in self._watchers:
-                        event.set()
+            now = self.now()
+            if now != seen:
+                seen = now
+                for event in self._watchers:
+                    event.set()
             await asyncio.sleep(LOOK_SECONDS)
 
 
-def message(data: object, *, name: str = "", position: str = "") -> str:
-    """Return one server-sent event; the data is JSON on one line."""
-    head = (f"id: {position}\n" if position else "") + (f"event: {name}\n" if name else "")
-    return f"{head}data: {json.dumps(data, ensure_ascii=True)}\n\n"
-
-
-def positions(text: str) -> dict[str, int]:
-    """Read the id of an event, `KEY:POSITION` by commas; what cannot be read is passed over."""
-    found: dict[str, int] = {}
-    for part in text[:2000].split(","):
-        key, _, number = part.rpartition(":")
-        if key and number.isdecimal() and len(number) < 19:
-            found[key] = int(number)
-    return found
+def _size(project: Project) -> int:
+    try:
+        return os.stat(journal_path(project.root)).st_size  # noqa: PTH116 - one call, many times
+    except OSError:
+        return 0
 
 
 async def events(request: Request) -> Response:
-    """Send a browser `changed` events, with `project` and `runs`, for what came behind the position in `after`."""
-    site, live, is_open = site_of(request), request.app.state.live, session_check(request.scope)
-    after = positions(request.headers.get("last-event-id") or request.query_params.get("after", ""))
+    """Send a browser `changed` events with the sizes of the journals, the first one at once."""
+    live: Live = request.app.state.live
+    is_open = session_check(request.scope)
 
     async def body() -> AsyncIterator[str]:
-        at = {key: after.get(key, -1) for key in site.projects}
-        yield ": hello\n\n"
         async for heard in live.changes():
             if not is_open():
-                yield message({}, name="ended")
+                # The empty data is needed: a browser drops an event without a line of it.
+                yield "event: ended\ndata:\n\n"
                 return
-            if not heard:
-                yield ": still here\n\n"
-            for key, project in site.projects.items():
-                changed, at[key] = await asyncio.to_thread(_since, project, at[key])
-                if changed:
-                    place = ",".join(f"{name}:{number}" for name, number in at.items() if number >= 0)
-                    yield message({"project": key, "runs": changed}, name="changed", position=place)
+            yield f"event: changed\ndata: {live.now()}\n\n" if heard else ": still here\n\n"
 
     return StreamingResponse(body(), media_type="text/event-stream")
-
-
-def _since(project: Project, position: int) -> tuple[list[str], int]:
-    """Return the runs with lines behind a position of the journal, and where it ends; nothing for the first look."""
-    journal = project.feed.journal
-    if position < 0:
-        project.refresh()
-        return [], project.feed.position
-    runs: dict[str, None] = {}
-    try:
-        for end, entry in journal.follow(position):
-            runs[entry.run] = None
-            position = end
-    except InterlockError:
-        project.refresh()
-        return ["?"], project.feed.position
-    return list(runs), position

@@ -1,13 +1,12 @@
 """How a page is made: templates with escaping always on, the words for times and amounts, and what every page shows."""
 
 import hashlib
-import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, cast
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
 from jinja2.runtime import Context
@@ -23,10 +22,18 @@ from interlock.web.projects import Site
 HERE: Final = Path(__file__).parent
 STATIC: Final = HERE / "static"
 WRITTEN: Final = (
-    "output", "reasons", "inputs", "text", "line", "reason", "task", "scope", "may_change", "gates_required",
-)  # fmt: skip
+    "output",
+    "reasons",
+    "inputs",
+    "text",
+    "line",
+    "reason",
+    "task",
+    "scope",
+    "may_change",
+    "gates_required",
+)
 """The fields of forms in which people write."""
-_PREVIEW: Final = re.compile(r"(/answer/[^/]+)/preview\Z")
 
 
 @pass_context
@@ -47,11 +54,6 @@ def ago(at: datetime) -> str:
     if abs(passed) < 1:
         return "now"
     return f"{span(passed)} ago" if passed > 0 else f"in {span(-passed)}"
-
-
-def moment(seconds: float) -> str:
-    """Return seconds since the epoch as ISO 8601."""
-    return datetime.fromtimestamp(seconds, UTC).isoformat()
 
 
 def seconds_text(seconds: float) -> str:
@@ -88,6 +90,7 @@ def asset(name: str) -> str:
 def query(context: Context, **changed: Any) -> str:
     """Return the query of the present address with some values changed; None takes one out."""
     request: Request = context["request"]
+    # Links of a list keep its filter.
     values = {**request.query_params, **changed}
     return "?" + urlencode({name: value for name, value in values.items() if value not in (None, "")})
 
@@ -97,6 +100,7 @@ def readable(value: object) -> object:
 
     Also half a character, which no page can hold.
     """
+    # Markup is no plain `str`: it was made by these templates, and passes as it is.
     return visible(value, keep="\n\r\t") if type(value) is str and not value.isprintable() else value
 
 
@@ -107,12 +111,14 @@ def environment() -> Environment:
     and changes nothing else.
     """
     made = Environment(
-        loader=FileSystemLoader(HERE / "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
-        lstrip_blocks=True, extensions=["jinja2.ext.do"], finalize=readable,
-    )  # fmt: skip
-    cast("dict[str, Any]", made.filters).update(
-        when=when, moment=moment, duration=seconds_text, tokens=tokens_text, usd=usd_text
+        loader=FileSystemLoader(HERE / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=readable,
     )
+    cast("dict[str, Any]", made.filters).update(when=when, duration=seconds_text, tokens=tokens_text, usd=usd_text)
     cast("dict[str, Any]", made.globals).update(asset=asset, query=query)
     return made
 
@@ -126,10 +132,10 @@ def page_number(request: Request) -> int:
 
 
 def site_of(request: Request) -> Site:
-    """Return the projects that are shown; their positions now are those from which the page learns of changes."""
-    site: Site = request.app.state.site
-    request.scope.setdefault("positions", {key: project.feed.position for key, project in site.projects.items()})
-    return site
+    """Return the projects that are shown, as they are from now on: a page learns of what changes after this."""
+    # Taken before anything is read: what is written meanwhile makes the page old, never the reverse.
+    request.scope.setdefault("state_now", request.app.state.live.now())
+    return request.app.state.site
 
 
 def redirect(request: Request, path: str) -> RedirectResponse:
@@ -153,35 +159,23 @@ def page(request: Request, template: str, values: Mapping[str, Any], *, status: 
         "projects": site.projects,
         "here": request.url.path,
         "waiting": request.app.state.waiting(),
-        "positions": ",".join(
-            f"{key}:{request.scope['positions'][key] or project.feed.position}"
-            for key, project in site.projects.items()
-        ),
+        "now": request.scope["state_now"],
     }
     text = render(template, {**shared, **values})
+    # A file name may hold bytes that are no UTF-8, as halves of pairs.
     return HTMLResponse(text.encode("utf-8", "backslashreplace"), status_code=status)
-
-
-def _form_page(request: Request) -> str:
-    """Return the page from which a form was sent; empty where no form was, or the page is none of ours."""
-    try:
-        came = urlsplit(request.headers.get("referer", ""))
-    except ValueError:
-        return ""
-    ours = came.netloc == request.headers.get("host") and came.path.startswith(f"{request.scope['root_path']}/")
-    if request.method != "POST" or not ours:
-        return ""
-    return came._replace(scheme="", netloc="", path=_PREVIEW.sub(r"\1", came.path)).geturl()
 
 
 def refused(
     request: Request, code: str, message: str, fix: str, status: int, problems: Sequence[str] = ()
 ) -> HTMLResponse:
-    """Return the page that says what was refused, with the texts of the form and the way back to its page."""
+    """Return the page that says what was refused, with the texts of the form."""
     form: Mapping[str, str] = request.scope.get("form") or {}
     values = {
-        "code": code, "message": message, "fix": fix, "problems": problems,
-        "back": _form_page(request),
+        "code": code,
+        "message": message,
+        "fix": fix,
+        "problems": problems,
         "written": {name: form[name] for name in WRITTEN if form.get(name, "").strip()},
-    }  # fmt: skip
+    }
     return page(request, "refused.html", values, status=status)

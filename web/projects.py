@@ -11,23 +11,11 @@ from typing import Final
 from jinja2 import UndefinedError
 
 from interlock import graph
-from interlock.core.errors import InterlockError
 from interlock.graph.board import Board
 from interlock.graph.feed import Row
+from interlock.web.errors import PageError
 
 _NOT_IN_KEYS: Final = re.compile(r"[^a-z0-9]+")
-
-
-class NotHereError(InterlockError):
-    """What an address names is not there; the page says so, with the status 404."""
-
-    code = "WEB404"
-
-
-class UnreadableLinesError(InterlockError):
-    """No page can be made from the lines of a run, such as those of another version; said with the status 409."""
-
-    code = "WEB409"
 
 
 @contextmanager
@@ -35,13 +23,15 @@ def reading(run_id: str) -> Generator[None]:
     """Read values of a run's lines, whose hashes hold but whose data may be of any form.
 
     Raises:
-        UnreadableLinesError: They are not what this version writes.
+        PageError: WEB409, they are not what this version writes.
     """
     try:
         yield
     except (LookupError, TypeError, ValueError, AttributeError, UndefinedError) as error:
+        # It may as well be a defect, and then the place is in the server's output alone.
         traceback.print_exception(error)
-        raise UnreadableLinesError(
+        raise PageError(
+            "WEB409",
             f"the page cannot be made from the lines of {run_id} in the journal: {type(error).__name__}: {error}",
             "Run `interlock verify`. Where it finds nothing, report this with the output of the server.",
         ) from error
@@ -68,11 +58,11 @@ class Project(Board):
         """Return the row of a task run.
 
         Raises:
-            NotHereError: The journal has no such run.
+            PageError: WEB404, the journal has no such run.
         """
         found = self.feed.rows.get(run_id)
         if found is None:
-            raise NotHereError(f"there is no run {run_id} in {self.title}", "The board lists the runs.")
+            raise PageError("WEB404", f"there is no run {run_id} in {self.title}", "The board lists the runs.")
         return found
 
 
@@ -83,6 +73,7 @@ class Site:
         self.projects: dict[str, Project] = {}
         for root in roots:
             name = _NOT_IN_KEYS.sub("-", root.name.lower()).strip("-") or "project"
+            # Two folders of one name, such as worktrees, are told apart by number.
             key = name if name not in self.projects else f"{name}-{len(self.projects) + 1}"
             self.projects[key] = Project(key, root)
 
@@ -95,10 +86,10 @@ class Site:
         """Return a project by its name in addresses, with its rows up to date.
 
         Raises:
-            NotHereError: There is none.
+            PageError: WEB404, there is none.
         """
         if key not in self.projects:
-            raise NotHereError(f"there is no project `{key}` here", f"There are {', '.join(self.projects)}.")
+            raise PageError("WEB404", f"there is no project `{key}` here", f"There are {', '.join(self.projects)}.")
         found = self.projects[key]
         found.refresh()
         return found

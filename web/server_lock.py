@@ -32,6 +32,7 @@ def serving(root: Path) -> Generator[Serving]:
     """Become the server of a root for as long as the block runs, or learn of the one that is."""
     folder = state_dir(root)
     with (folder / _LOCK).open("ab") as file, locked(file, seconds=0) as mine:
+        # The lock ends with its process, however that ends; a file with an address would stay.
         yield Serving(folder, "" if mine else _address(folder))
 
 

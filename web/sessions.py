@@ -10,35 +10,24 @@ import json
 import secrets
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, fields
-from functools import partial
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias, TypeVar, cast, get_args
+from typing import Final, Literal, TypeAlias, get_args
 
-from interlock.core.errors import InterlockError
+from pydantic import BaseModel, Field
+
+from interlock.core.private_file import Fault, PrivateFile
 from interlock.graph import state_dir
-from interlock.server.http.private_file import MAX_FILE_BYTES, PrivateFile
+from interlock.web.errors import PageError
 
 Rights: TypeAlias = Literal["read", "review", "decide"]
 """What a session may do: look; answer, comment and take runs on; and also decide about objections and waivers."""
 
-SCHEMA: Final = "interlock.web-sessions/2"
-_BEFORE: Final = "interlock.web-sessions/1"
-"""Its cookies were for every path; nobody is let in by them any more."""
+SCHEMA: Final = "interlock.web-sessions/3"
 LINK_SECONDS: Final = 15 * 60
 SESSION_SECONDS: Final = 12 * 60 * 60
 MAX_SESSIONS: Final = 200
 _ANEW: Final = "`interlock ui` makes a new link."
-
-
-class SessionError(InterlockError):
-    """The file of the sessions, or a request about it, is refused.
-
-    WEB901 unsafe file, WEB902 damaged file, WEB903 unknown session.
-    """
-
-    def __init__(self, code: str, message: str, fix: str) -> None:
-        super().__init__(message, fix, code)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,20 +41,26 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A browser that was let in: `name` is the login name of who made the link, `client` what it says that it is."""
+    """A browser that was let in: `name` is the login name of who made the link."""
 
-    session_id: str
     sha256: str
     rights: Rights
     name: str
-    client: str
-    begun_at: int
     ends_at: int
 
     def may(self, wanted: Rights) -> bool:
         """Return whether the session has these rights, or more."""
         order = get_args(Rights)
         return order.index(self.rights) >= order.index(wanted)
+
+
+class _SessionFile(BaseModel, strict=True):
+    """The file: `path` is how the paths of all pages begin, in hex; empty before there is a file."""
+
+    schema_: Literal["interlock.web-sessions/3"] = Field(alias="schema")
+    path: str = ""
+    links: tuple[Link, ...] = ()
+    sessions: tuple[Session, ...] = ()
 
 
 class Sessions:
@@ -81,30 +76,33 @@ class Sessions:
         self.root = root
         self._name = name
         self._clock = clock
-        path = root / ".interlock" / "web.json"
-        self._file = PrivateFile(path, partial(SessionError, "WEB901"), _ANEW)
-        self._read: tuple[bytes | None, list[Link], list[Session], str] = (None, [], [], "")
+        self._file: PrivateFile[_SessionFile] = PrivateFile(
+            root / ".interlock" / "web.json",
+            parse=_SessionFile.model_validate_json,
+            empty=_SessionFile(schema=SCHEMA),
+            refuse=_unusable,
+            anew=f"All sessions end. {_ANEW}",
+        )
 
     @property
     def base(self) -> str:
         """How the paths of all pages begin: random, the same for as long as the file is there.
 
         Raises:
-            SessionError: WEB901, WEB902.
+            PageError: WEB901.
         """
         state_dir(self.root)
         with self._file.locked():
-            links, sessions = self._load()
-            if not self._read[3]:
-                self._store(links, sessions)
-                self._load()
-        return f"/{self._read[3]}"
+            # Written at once, so that the address that is printed is the one that is served.
+            if not self._file.read().path:
+                self._store(*self._load())
+            return f"/{self._file.read().path}"
 
     def invite(self, rights: Rights) -> str:
         """Return the token of a new link, which works once and for 15 minutes.
 
         Raises:
-            SessionError: WEB901, WEB902.
+            PageError: WEB901.
         """
         token = secrets.token_urlsafe(32)
         state_dir(self.root)
@@ -113,11 +111,11 @@ class Sessions:
             self._store([*links, Link(digest(token), rights, int(self._clock()) + LINK_SECONDS)], sessions)
         return token
 
-    def enter(self, token: str, client: str) -> tuple[Session, str] | None:
+    def enter(self, token: str) -> tuple[Session, str] | None:
         """Begin the session of a link, and return it with its cookie; None for a link that is unknown, old or used.
 
         Raises:
-            SessionError: WEB901, WEB902.
+            PageError: WEB901.
         """
         wanted, now = digest(token), int(self._clock())
         with self._file.locked():
@@ -126,9 +124,8 @@ class Sessions:
             if link is None:
                 return None
             cookie = secrets.token_urlsafe(32)
-            session = Session(
-                secrets.token_hex(4), digest(cookie), link.rights, self._name, client[:200], now, now + SESSION_SECONDS
-            )
+            session = Session(digest(cookie), link.rights, self._name, now + SESSION_SECONDS)
+            # Under the lock and with the session in one write, so that a link lets one browser in.
             left = [row for row in links if row is not link]
             self._store(left, [*sessions, session][-MAX_SESSIONS:])
         return session, cookie
@@ -137,10 +134,11 @@ class Sessions:
         """Return the open session of a cookie; takes equally long for every wrong one.
 
         Raises:
-            SessionError: WEB901, WEB902: then nobody is let in.
+            PageError: WEB901; then nobody is let in.
         """
         wanted = digest(cookie)
         found: Session | None = None
+        # No early end, which would tell by its time how far a guess came.
         for row in self._load()[1]:
             if hmac.compare_digest(row.sha256, wanted):
                 found = row
@@ -150,79 +148,29 @@ class Sessions:
         """Return whether a session that was found earlier is still open; an unusable file counts as no."""
         try:
             return session in self._load()[1]
-        except SessionError:
+        except PageError:
             return False
-
-    def all(self) -> tuple[Session, ...]:
-        """Return the open sessions, oldest first.
-
-        Raises:
-            SessionError: WEB901, WEB902.
-        """
-        return tuple(self._load()[1])
-
-    def revoke(self, session_id: str) -> Session:
-        """End a session; the next request with its cookie is refused.
-
-        Raises:
-            SessionError: WEB903 when there is none, WEB901, WEB902.
-        """
-        with self._file.locked():
-            links, sessions = self._load()
-            gone = next((row for row in sessions if row.session_id == session_id), None)
-            if gone is None:
-                raise SessionError("WEB903", f"there is no open session `{session_id[:40]}`", "Reload the list.")
-            self._store(links, [row for row in sessions if row is not gone])
-        return gone
 
     def _load(self) -> tuple[list[Link], list[Session]]:
         """Return what has not ended."""
-        data = self._file.read()
-        if data is None:
-            self._read = (None, [], [], "")
-        elif data is not self._read[0]:
-            self._read = (data, *_parse(data, self._file.path))
-        now = self._clock()
-        _, links, sessions, _ = self._read
-        return [row for row in links if row.ends_at > now], [row for row in sessions if row.ends_at > now]
+        file, now = self._file.read(), self._clock()
+        return [row for row in file.links if row.ends_at > now], [row for row in file.sessions if row.ends_at > now]
 
     def _store(self, links: Iterable[Link], sessions: Iterable[Session]) -> None:
         value = {
-            "schema": SCHEMA, "path": self._read[3] or secrets.token_hex(8), "links": [*map(asdict, links)],
-            "sessions": [*map(asdict, sessions)],
-        }  # fmt: skip
-        self._file.write(json.dumps(value, indent=1).encode() + b"\n")
+            "schema": SCHEMA,
+            "path": self._file.read().path or secrets.token_hex(8),
+            "links": [asdict(link) for link in links],
+            "sessions": [asdict(session) for session in sessions],
+        }
+        self._file.write(f"{json.dumps(value, indent=1)}\n".encode())
 
 
 def digest(token: str) -> str:
     """Return what is kept of a token."""
+    # A plain digest will do, as tokens are random and long.
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _parse(data: bytes, path: Path) -> tuple[list[Link], list[Session], str]:
-    try:
-        value = cast("dict[str, Any]", json.loads(data[:MAX_FILE_BYTES]))
-        schema = value["schema"]
-        if schema == _BEFORE:
-            return [], [], ""
-        base = value["path"]
-        links = [_row(Link, row) for row in value["links"]]
-        sessions = [_row(Session, row) for row in value["sessions"]]
-        int(base, 16)
-    except (ValueError, LookupError, TypeError, RecursionError) as error:
-        raise SessionError("WEB902", f"{path} is damaged: {error}", f"Remove it; all sessions end. {_ANEW}") from error
-    if schema != SCHEMA:
-        raise SessionError("WEB902", f"{path} is of another version", f"Remove it; all sessions end. {_ANEW}")
-    return links, sessions, base
-
-
-RowT = TypeVar("RowT", Link, Session)
-
-
-def _row(kind: type[RowT], row: dict[str, Any]) -> RowT:
-    wanted = {field.name: int if field.name.endswith("_at") else str for field in fields(kind)}
-    if set(row) != set(wanted) or row["rights"] not in get_args(Rights):
-        raise ValueError(f"an entry is no {kind.__name__.lower()}")
-    if any(type(row[name]) is not of for name, of in wanted.items()):
-        raise ValueError(f"an entry has a value that no {kind.__name__.lower()} has")
-    return kind(**row)
+def _unusable(_fault: Fault, message: str, fix: str) -> PageError:
+    return PageError("WEB901", message, fix)

@@ -1,31 +1,41 @@
 """The runners that ship, and the one function that makes a runner from a configuration table."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import Any
 
 from interlock.agents.ask import REMOTE, AgentConfigError, Remote, Runner, remote_request
 from interlock.agents.role_file import read_role
 from interlock.agents.runners.command import CommandRunner
 from interlock.agents.runners.command_table import KEYS as COMMAND_KEYS
-from interlock.agents.runners.command_table import check_program, read_command
-from interlock.agents.runners.model_settings import CHAT_KEYS, LOCAL, LOCAL_KEYS, read_model
-from interlock.agents.runners.models import check_installed
+from interlock.agents.runners.command_table import read_command
+from interlock.agents.runners.models import KEYS as CHAT_KEYS
+from interlock.agents.runners.models import chat_model, read_model
 from interlock.agents.runners.python import PREFIX, PythonRunner, load_function
-from interlock.agents.runners.replay import ReplayRunner
-from interlock.agents.tables import Table, read_limits
-from interlock.agents.usage import FREE, Limits, Price
+from interlock.agents.runners.replay import ReplayRunner, ReplayTable
+from interlock.agents.tables import Table, Text
+from interlock.agents.usage import Limits, Price
 from interlock.core.text import closest
 
 __all__ = ["CommandRunner", "PythonRunner", "ReplayRunner", "make_runner", "remote_request"]
 
-COMMON_KEYS = ("runner", "prompt", "budget")
-"""What every `[agents.ROLE]` table may hold."""
+
+@dataclass(frozen=True, slots=True)
+class CommonTable:
+    """What every `[agents.ROLE]` table may hold."""
+
+    runner: Text = ""
+    prompt: Text = ""
+    budget: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+COMMON_KEYS = tuple(each.name for each in fields(CommonTable))
 
 RUNNER_KEYS: dict[str, tuple[str, ...]] = {
     "chat": CHAT_KEYS,
     "command": COMMAND_KEYS,
     "replay": ("script",),
-    LOCAL: LOCAL_KEYS,
     "remote": (),
     PREFIX: (),
 }
@@ -60,38 +70,38 @@ def make_runner(
     """
     table = Table(settings, source, f"agents.{role}")
     folder = Path(root if base is None else base)
-    kind = _kind(table)
+    common = table.read(CommonTable, COMMON_KEYS)
+    kind = _kind(table, common.runner)
     table.close((*COMMON_KEYS, *RUNNER_KEYS[kind]))
-    own = read_limits(table.table("budget"))
-    if table.has("prompt"):
-        read_role(role, folder / table.text("prompt"))
+    own = table.table("budget").read(Limits)
+    if common.prompt:
+        # Read for its refusals alone: a mistake in it stops the run before anybody is asked.
+        read_role(role, folder / common.prompt)
     if kind == "replay":
-        return ReplayRunner.load(folder / table.text("script"))
+        return ReplayRunner(folder / table.read(ReplayTable, RUNNER_KEYS[kind]).script)
     if kind == "command":
-        command = read_command(table)
-        check_program(table, command, Path(root))
-        return CommandRunner(command)
-    if kind in ("chat", LOCAL):
-        model = read_model(table, base=folder)
-        price = FREE if kind == LOCAL else (prices or {}).get(model.model)
+        return CommandRunner(read_command(table, Path(root)))
+    if kind == "chat":
+        asked = read_model(table)
+        price = (prices or {}).get(asked.model)
+        # An unknown price uses up the limit with the first answer, which would be paid for in vain.
         if price is None and own.within(limits or Limits()).usd is not None:
             where = table.key("budget.usd") if own.usd is not None else "budget.usd"
-            fix = f'Write `[prices."{model.model}"]` with `input = …` and `output = …`, USD per million tokens.'
-            raise AgentConfigError(source, where, f"money is limited, and {model.model} has no price", fix)
-        check_installed(model, f"agents.{role}")
+            fix = f'Write `[prices."{asked.model}"]` with `input = …` and `output = …`, USD per million tokens.'
+            raise AgentConfigError(source, where, f"money is limited, and {asked.model} has no price", fix)
+        model = chat_model(asked, table)
         from interlock.agents.runners.chat import ChatRunner  # noqa: PLC0415 - imports LangChain
 
-        return ChatRunner(model, price, where=f"agents.{role}")
+        return ChatRunner(model, asked, price)
     if kind == "remote":
         return REMOTE
-    return load_function(table.text("runner"), base=folder, path=source, key=table.key("runner"))
+    return load_function(common.runner, base=folder, path=source, key=table.key("runner"))
 
 
-def _kind(table: Table) -> str:
+def _kind(table: Table, name: str) -> str:
     choices = ", ".join(f'`"{name}"`' for name in RUNNER_KEYS if name != PREFIX) + ' or `"python:module:function"`'
-    if not table.has("runner"):
+    if not name:
         raise table.error("runner", "the role has no runner", f"Add `runner = …` with {choices}.")
-    name = table.text("runner")
     kind = PREFIX if name.startswith(PREFIX) else name
     if kind not in RUNNER_KEYS:
         near = closest(name, [known for known in RUNNER_KEYS if known != PREFIX])

@@ -2,104 +2,85 @@
 
 import re
 import shutil
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
+
+from annotated_types import Ge, MinLen
 
 from interlock.agents.runners.presets import PRESETS, WHOLE, Command
-from interlock.agents.runners.program_output import FORMS
-from interlock.agents.tables import Table
+from interlock.agents.runners.program_output import Form
+from interlock.agents.tables import Table, Text
 from interlock.core.process import COMMON_ENVIRONMENT
 from interlock.core.text import closest
 
-KEYS: Final = ("preset", "argv", "arguments", "model", "stdin", "output", "timeout_seconds", "environment")
-"""What an `[agents.ROLE]` table of this runner may hold."""
-
-PLACEHOLDERS: Final = (
-    "prompt", "system", "prompt_file", "system_file", "answer_file", "model", "root", "role", "run_id", "task_id",
-    "reports_dir",
-)  # fmt: skip
-"""What may be in braces in `argv`, `arguments` and `stdin`; `{{` and `}}` are braces."""
+PLACEHOLDERS: Final = ("prompt", "system", "prompt_file", "system_file", "model", "root", "role", "reports_dir")
+"""What may be in braces in `argv` and `arguments`; `{{` and `}}` are braces."""
 
 PLACEHOLDER: Final = re.compile(r"\{\{|\}\}|\{([a-z_]*)\}", re.ASCII)
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\*?", re.ASCII)
 
 
-def read_command(table: Table) -> Command:
-    """Return the command of an `[agents.ROLE]` table.
+@dataclass(frozen=True, slots=True)
+class CommandTable:
+    """What a table of this runner holds beside the keys of all runners; None where the preset has its own."""
+
+    preset: Text = ""
+    argv: Annotated[tuple[str, ...], MinLen(1)] = ()
+    arguments: tuple[str, ...] = ()
+    model: Text = ""
+    output: Form | None = None
+    timeout_seconds: Annotated[int, Ge(1)] | None = None
+    environment: tuple[str, ...] = ()
+
+
+KEYS: Final = tuple(each.name for each in fields(CommandTable))
+"""What an `[agents.ROLE]` table of this runner may hold."""
+
+
+def read_command(table: Table, root: Path) -> Command:
+    """Return the command of an `[agents.ROLE]` table, whose program is there.
 
     Raises:
         AgentConfigError: When a key cannot be used.
     """
-    if table.has("preset") == table.has("argv"):
+    given = table.read(CommandTable, KEYS)
+    if bool(given.preset) == bool(given.argv) or (given.preset and given.preset not in PRESETS):
         known = ", ".join(f'"{name}"' for name in PRESETS)
-        message = "a command has either a `preset` or an `argv`"
-        raise table.error("preset", message, f'Write `preset = …` with {known}, or `argv = ["program", "argument"]`.')
-    row = _own(table) if table.has("argv") else _preset(table)
-    model = table.text("model", "")
+        near = "" if given.argv else closest(given.preset, PRESETS)
+        fix = f'Write `preset = "{near}"`.' if near else f'Write `preset = …` with {known}, or `argv = ["program"]`.'
+        raise table.error("preset", "a command has either a `preset` that is known or an `argv`", fix)
+    row = PRESETS[given.preset] if given.preset else Command(given.argv)
     row = replace(
         row,
-        argv=(*row.argv, *(row.naming if model else ()), *table.texts("arguments")),
-        form=table.choice("output", FORMS, row.form),
-        timeout_seconds=table.number("timeout_seconds", row.timeout_seconds, least=1),
-        environment=(*COMMON_ENVIRONMENT, *row.environment, *_names(table)),
-        model=model,
+        argv=(*row.argv, *(row.naming if given.model else ()), *given.arguments),
+        form=given.output or row.form,
+        timeout_seconds=given.timeout_seconds or row.timeout_seconds,
+        environment=(*COMMON_ENVIRONMENT, *row.environment, *given.environment),
+        model=given.model,
     )
-    if table.has("argv") and not any(name in part for part in row.argv for name in ("{prompt}", "{prompt_file}")):
-        row = replace(row, stdin=WHOLE)
-    if table.has("stdin"):
-        # What to write into a conversation then is not known.
-        row = replace(row, stdin="" if table.raw("stdin") == "" else table.text("stdin"), resume=())
-    for key, parts in (("argv", (*row.argv, *row.build, *row.judge)), ("stdin", (row.stdin,))):
-        _check_placeholders(table, key, parts, model)
-    return row
-
-
-def _own(table: Table) -> Command:
-    argv = table.texts("argv")
-    if not argv:
-        raise table.error("argv", "`argv` is empty", 'Write `argv = ["program", "argument"]`.')
-    return Command(argv)
-
-
-def _preset(table: Table) -> Command:
-    name = table.text("preset")
-    if name not in PRESETS:
-        near = closest(name, PRESETS) or next(iter(PRESETS))
-        raise table.error("preset", f"there is no preset `{name}`", f'Write `preset = "{near}"`, or give an `argv`.')
-    return PRESETS[name]
-
-
-def check_program(table: Table, command: Command, root: Path) -> None:
-    """Refuse a command whose program is not there, before anybody is asked; a placeholder's is not known yet.
-
-    Raises:
-        AgentConfigError: No program of that name can be started.
-    """
-    program = command.argv[0]
-    if PLACEHOLDER.search(program) is None and shutil.which(root / program if "/" in program else program) is None:
-        key = "preset" if table.has("preset") else "argv"
-        fix = f"Install {program} so that it is on PATH, or name another program."
-        raise table.error(key, f"there is no program `{program}`", fix)
-
-
-def _names(table: Table) -> tuple[str, ...]:
-    names = table.texts("environment")
-    for name in names:
+    for name in given.environment:
         if not _NAME.fullmatch(name):
             fix = 'Write names of variables alone, such as "MY_KEY" or "MY_*"; their values stay in the environment.'
             raise table.error("environment", f"`{name.partition('=')[0]}` is no name of a variable", fix)
-    return names
+    # A program of the user's that is handed no prompt reads it with the role's text from standard input.
+    if given.argv and not any(name in part for part in row.argv for name in ("{prompt}", "{prompt_file}")):
+        row = replace(row, stdin=WHOLE)
+    _check_placeholders(table, row)
+    # A program that is named by a placeholder is not known before the ask.
+    program = row.argv[0]
+    if PLACEHOLDER.search(program) is None and shutil.which(root / program if "/" in program else program) is None:
+        key = "preset" if given.preset else "argv"
+        fix = f"Install {program} so that it is on PATH, or name another program."
+        raise table.error(key, f"there is no program `{program}`", fix)
+    return row
 
 
-def _check_placeholders(table: Table, key: str, parts: tuple[str, ...], model: str) -> None:
-    for part in parts:
+def _check_placeholders(table: Table, row: Command) -> None:
+    known = PLACEHOLDERS if row.model else tuple(name for name in PLACEHOLDERS if name != "model")
+    for part in row.argv:
         for found in PLACEHOLDER.finditer(part):
             name = found[1]
-            if name is None or (name in PLACEHOLDERS and (name != "model" or model)):
-                continue
-            near = closest(name, PLACEHOLDERS)
-            fix = f"Write `{{{near}}}`." if near else f"Known are {', '.join(PLACEHOLDERS)}; a brace is `{{{{`."
-            if name == "model":
-                raise table.error("model", f"`{key}` names a model, and none is given", 'Add `model = "…"`.')
-            raise table.error(key, f"there is nothing for `{{{name}}}`", fix)
+            if name is not None and name not in known:
+                fix = f"Write one of {', '.join(known)} (`model` where the table names one); a brace is `{{{{`."
+                raise table.error("argv", f"there is nothing for `{{{name}}}`", fix)

@@ -38,6 +38,7 @@ def arranged(messages: Sequence[AnyMessage], *, taken: bool) -> list[AnyMessage]
     waiting: list[dict[str, Any]] = []
     for message in messages:
         if not isinstance(message, ToolMessage):
+            # With another message the results of one answer's calls are complete.
             done.extend(_picture_message(waiting))
             waiting = []
             done.append(message)

@@ -5,12 +5,9 @@ import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal, TypeAlias
+from typing import Final, TypeAlias
 
 from interlock.agents.runners.program_output import Form
-
-Figure: TypeAlias = Literal["input_tokens", "output_tokens", "usd"]
-
 
 Permit: TypeAlias = Callable[[Sequence[str], Path], tuple[str, ...]]
 """Takes command lines, at least one, and a folder that lasts as long as the program runs; returns its arguments."""
@@ -30,9 +27,6 @@ class Command:
         stdin: What it reads; empty for nothing.
         form: How its output is written.
         environment: Names of the variables that it is given; `*` at the end stands for any ending.
-        resume: Arguments with which it goes on with the conversation `{session}`; empty when it cannot.
-        last: Arguments behind all others.
-        totals: What it reports as the sum over a whole conversation: fields of `Usage`.
         permit: Returns the arguments that let a build role run the task's commands; None when none are needed.
         timeout_seconds: How long it may take.
         model: What `{model}` is.
@@ -45,9 +39,6 @@ class Command:
     stdin: str = ""
     form: Form = "text"
     environment: tuple[str, ...] = ()
-    resume: tuple[str, ...] = ()
-    last: tuple[str, ...] = ()
-    totals: tuple[Figure, ...] = ()
     permit: Permit | None = None
     timeout_seconds: int = 1800
     model: str = ""
@@ -55,6 +46,7 @@ class Command:
 
 def command_lines(commands: Iterable[Sequence[str]]) -> tuple[str, ...]:
     """Return each command as a shell reads it, once; one of several lines is left out."""
+    # A line break would end the rule of a client, or begin a second command.
     lines = dict.fromkeys(shlex.join(argv) for argv in commands)
     return tuple(line for line in lines if line.isprintable())
 
@@ -84,6 +76,7 @@ def _rule(line: str) -> str:
 
 def _literally(text: str) -> str:
     """Return a regular expression of JavaScript for a text: all but letters and digits by number."""
+    # JavaScript's `\u` counts UTF-16 units: a character beyond U+FFFF is two of them.
     units = text.encode("utf-16-be")
     numbers = (int.from_bytes(units[at : at + 2]) for at in range(0, len(units), 2))
     return "".join(chr(unit) if unit < 128 and chr(unit).isalnum() else f"\\u{unit:04x}" for unit in numbers)
@@ -101,8 +94,6 @@ PRESETS: Final[Mapping[str, Command]] = {
         stdin="{prompt}",
         form="claude",
         environment=("ANTHROPIC_*", "CLAUDE_*", "AWS_*", "DISABLE_*"),
-        resume=("--resume", "{session}"),
-        totals=("usd",),
         permit=allow_in_claude,
     ),
     "codex": Command(
@@ -111,12 +102,10 @@ PRESETS: Final[Mapping[str, Command]] = {
         build=("--sandbox", "workspace-write"),
         judge=("--sandbox", "workspace-write"),
         naming=("--model", "{model}"),
+        # `codex exec` without a prompt among its arguments reads it from standard input; gemini does the same.
         stdin=WHOLE,
         form="codex",
         environment=("OPENAI_*", "CODEX_*"),
-        resume=("resume", "{session}"),
-        last=("-",),
-        totals=("input_tokens", "output_tokens"),
     ),
     "gemini": Command(
         argv=("gemini", "--output-format", "json"),
@@ -126,7 +115,6 @@ PRESETS: Final[Mapping[str, Command]] = {
         stdin=WHOLE,
         form="gemini",
         environment=("GEMINI_*", "GOOGLE_*"),
-        resume=("--resume", "{session}"),
         permit=allow_in_gemini,
     ),
 }

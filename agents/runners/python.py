@@ -82,6 +82,7 @@ def _import(name: str, base: Path, path: str, key: str) -> object:
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
+        # Either the module itself is missing or something that it imports: each has its own fix.
         if error.name is not None and (name == error.name or name.startswith(f"{error.name}.")):
             fix = f"Put `{name.replace('.', '/')}.py` into {folder}, or install the package that holds it."
             raise AgentConfigError(path, key, f"there is no module {name}", fix) from error

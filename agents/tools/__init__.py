@@ -10,8 +10,7 @@ from interlock.core.exports import lazy_exports
 if TYPE_CHECKING:
     from interlock.agents.tools.by_role import toolbox
     from interlock.agents.tools.commands import command_tool
-    from interlock.agents.tools.files import building_tools, reading_tools
 
-__all__ = ["building_tools", "command_tool", "reading_tools", "toolbox"]
+__all__ = ["command_tool", "toolbox"]
 
 __getattr__ = lazy_exports(__name__, __file__)

@@ -12,7 +12,7 @@ from interlock.agents.quoting import bullets
 from interlock.agents.tools.tool_factory import Arguments, make_tool
 from interlock.agents.truncation import CONTENT_BYTES, ends, taken
 from interlock.core.process import COMMON_ENVIRONMENT, Ended, capture, environment_of
-from interlock.reservations.rules import shown
+from interlock.core.text import shown
 
 TIMEOUT_SECONDS: Final = 600.0
 """How long a command may take."""
@@ -47,15 +47,12 @@ def command_tool(
                 "seconds": round(ended.seconds, 3),
             }
             if ended.stopped:
-                raise refusal(
-                    "AGT920", "The command was ended before it had ended itself.", place=name,
-                    found=f"still running after {timeout_seconds:g} s" if ended.stopped == "timeout" else "a flood",
-                    expected=f"an end within {timeout_seconds:g} s, without a flood of output",
-                    fix="Find out what it waits for or prints, and fix that.",
-                )  # fmt: skip
+                found = f"still running after {timeout_seconds:g} s" if ended.stopped == "timeout" else "a flood"
+                raise refusal("AGT920", name, found)
         return answer
 
     names = tuple(commands)
+    # The names are in the schema itself, so that a model cannot ask for anything else.
     one: Any = cast("Any", Literal)[names]
     field: Any = Field(description="Which one; the name alone, without arguments.", examples=[names[0]])
     rows = bullets([f"{name}: {' '.join(argv)}" for name, argv in commands.items()], _DESCRIBED_BYTES)
@@ -74,7 +71,4 @@ def _ended(name: str, argv: Sequence[str], root: str, env: Mapping[str, str], ti
         return capture(argv, cwd=Path(root), env=given, timeout_seconds=timeout_seconds)
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise refusal(
-            "AGT920", "The command cannot be started.", place=name, found=f"{argv[0]}: {why}",
-            expected="a program that is installed", fix="Work without it, and say so in your answer.",
-        ) from error  # fmt: skip
+        raise refusal("AGT920", name, f"{argv[0]} cannot be started: {why}") from error

@@ -10,19 +10,17 @@ from langchain_core.tools import BaseTool
 from pydantic import Field
 
 from interlock.agents.ask import Ask, RunnerError
-from interlock.agents.confined import entries_confined, read_confined
-from interlock.agents.file_refusals import Answer, answering, bad_argument, refusal, text_of, unusable
-from interlock.agents.readable_files import MAX_LISTED, plain_segments
+from interlock.agents.confined import read_confined, walk_confined
+from interlock.agents.file_refusals import Answer, answering, bad_argument, refusal, unusable
+from interlock.agents.readable_files import MAX_LINES, plain_segments
 from interlock.agents.tools.pictures import is_picture, show_picture
 from interlock.agents.tools.tool_factory import Arguments, Block, json_text, make_tool
 from interlock.agents.truncation import cut, taken
+from interlock.core.text import shown
 from interlock.envelope.protocol import EVIDENCE_KEYS
-from interlock.reservations.rules import shown
 
 MAX_EVIDENCE_BYTES: Final = 16 * 1024 * 1024
 """A larger file is not looked at."""
-MAX_TEXT_BYTES: Final = 1024 * 1024
-"""So much of a text is shown, in parts."""
 
 
 class _View(Arguments):
@@ -71,6 +69,7 @@ class _Evidence:
                 pieces = list(_pieces(_text(path, data)))
                 answer |= {"kind": "text", "part": part, "parts": len(pieces)}
                 answer["text"] = pieces[min(part, len(pieces)) - 1]
+            # How many parts there are is known only now; what was made is taken back.
             if part > answer["parts"]:
                 blocks = []
                 answer.pop("text", None)
@@ -80,57 +79,45 @@ class _Evidence:
     def _list(self) -> Answer:
         with answering({"files": [], "more": False}) as answer:
             others = (path for path in self._lying() if path not in self._collected)
-            answer["files"], answer["more"] = taken(chain(self._collected, others), MAX_LISTED)
+            answer["files"], answer["more"] = taken(chain(self._collected, others), MAX_LINES)
         return answer
 
     def _lying(self) -> Iterator[str]:
         """Yield the files in the evidence folders of the task, by attempt."""
-        for top in self._folders:
-            pending = [top]
-            while pending:
-                folder = pending.pop()
-                with suppress(RunnerError):  # nothing was collected there yet
-                    folders, files = entries_confined(self._root, folder)
-                    yield from (f"{folder}/{name}" for name in files if name.isprintable())
-                    pending += [f"{folder}/{name}" for name in reversed(folders) if name.isprintable()]
+        for folder in self._folders:
+            with suppress(RunnerError):  # nothing was collected there yet
+                yield from walk_confined(self._root, folder, str.isprintable)
 
-    def _bytes(self, path: str) -> bytes:
-        name = text_of("path", path)
+    def _bytes(self, name: str) -> bytes:
+        # For its refusal alone: a path with `..` could begin like one of the folders below.
         plain_segments("path", name)
         if name not in self._collected and not any(name.startswith(f"{folder}/") for folder in self._folders):
-            raise refusal(
-                "AGT919", "The path is no evidence of this task.", place=name, found=name,
-                expected="a path below " + " or ".join(self._folders),
-                fix="Call view_evidence without a path for a list.",
-            )  # fmt: skip
+            raise refusal("AGT919", name, expected="a path below " + " or ".join(self._folders))
         try:
             data = read_confined(self._root, name, MAX_EVIDENCE_BYTES)
         except RunnerError as error:
-            raise unusable(path, error) from error
+            raise unusable(name, error) from error
         if len(data) > MAX_EVIDENCE_BYTES:
-            raise _unshown(path, f"more than {MAX_EVIDENCE_BYTES} bytes")
+            raise _unshown(name, f"more than {MAX_EVIDENCE_BYTES} bytes")
         return data
 
 
 def _text(path: str, data: bytes) -> str:
     if b"\0" in data:
         raise _unshown(path, "bytes that are no text")
-    return data[:MAX_TEXT_BYTES].decode("utf-8", "replace")
+    return data.decode("utf-8", "replace")
 
 
 def _unshown(path: str, found: str) -> Exception:
-    return refusal(
-        "AGT915", "The file is nothing that can be shown.", place=path, found=found,
-        expected=f"text, PNG or JPEG of at most {MAX_EVIDENCE_BYTES} bytes",
-        fix="Leave it, and say that you did not see it.",
-    )  # fmt: skip
+    expected = f"text, PNG or JPEG of at most {MAX_EVIDENCE_BYTES} bytes"
+    return refusal("AGT915", path, found, expected=expected, fix="Leave it, and say that you did not see it.")
 
 
 def _pieces(text: str) -> Iterator[str]:
     """Yield a text in parts that fit an answer, one at least."""
-    at = len(piece := cut(text))
+    end = len(piece := cut(text))
     yield piece
-    while at < len(text):
-        piece = cut(text[at:])
-        at += len(piece)
+    while end < len(text):
+        piece = cut(text[end:])
+        end += len(piece)
         yield piece

@@ -1,12 +1,10 @@
 """Tools over files: to list, search and read; for a build role also to write, edit and delete."""
 
-from collections.abc import Callable
-
 from langchain_core.tools import BaseTool
 from pydantic import Field
 
 from interlock.agents.files import ScopedFiles
-from interlock.agents.readable_files import MAX_LINES, MAX_MATCHES, ReadableFiles
+from interlock.agents.readable_files import MAX_LINES, ReadableFiles
 from interlock.agents.tools.tool_factory import Arguments, make_tool
 
 _PATH = "Path relative to the root, with `/`."
@@ -43,13 +41,8 @@ class _Delete(Arguments):
     path: str = Field(description=_PATH, examples=["src/old.py"])
 
 
-def reading_tools(root: str, in_scope: Callable[[str], bool]) -> list[BaseTool]:
-    """Return `list_files`, `search_files` and `read_file`. What is git's or Interlock's is never shown."""
-    return tools_to_read(ReadableFiles(root, in_scope))
-
-
 def building_tools(files: ScopedFiles) -> list[BaseTool]:
-    """Return the tools of `reading_tools`, and `write_file`, `edit_file` and `delete_file`.
+    """Return the tools of `tools_to_read`, and `write_file`, `edit_file` and `delete_file`.
 
     `LeasedFiles` take a lease before each change.
     """
@@ -83,8 +76,7 @@ def tools_to_read(files: ReadableFiles) -> list[BaseTool]:
         ),
         make_tool(
             "search_files",
-            f"Find the lines that hold a text. Answers {{matches: [{{path, line, text}}], more, errors}}, at most "
-            f"{MAX_MATCHES} matches.",
+            "Find the lines that hold a text. Answers {matches: [{path, line, text}], more, errors}.",
             _Search,
             files.search,
         ),

@@ -8,10 +8,10 @@ from pydantic import Field
 
 from interlock.agents.ask import Ask, RunnerError
 from interlock.agents.confined import read_confined, write_confined
-from interlock.agents.file_refusals import Answer, answering, encoded, refusal, text_of, unusable
+from interlock.agents.file_refusals import Answer, answering, encoded, refusal, unusable
 from interlock.agents.readable_files import plain_segments
 from interlock.agents.tools.tool_factory import Arguments, make_tool
-from interlock.reservations.rules import shown
+from interlock.core.text import shown
 
 OURS: Final = (".manifest.json", ".log")
 """How the files end that Interlock itself puts into the folder of reports: what was collected, and logs of gates."""
@@ -46,7 +46,7 @@ def _write(ask: Ask, name: str, text: str, written: set[str]) -> Answer:
     with answering({"path": shown(name)}) as answer:
         path = f"{ask.reports_dir}/{_own(ask, name)}"
         _keep_others(ask, path, written)
-        data = encoded(text_of("text", text), name)
+        data = encoded(text, name)
         try:
             write_confined(ask.root, path, data)
         except RunnerError as error:
@@ -63,26 +63,30 @@ def _keep_others(ask: Ask, path: str, written: set[str]) -> None:
     if path in written or name.startswith(mine):
         return
     try:
+        # Whether anything is there is all that counts; one byte is read.
         read_confined(ask.root, path, 0)
     except RunnerError:
         return  # nothing is there that a write would replace
     raise refusal(
-        "AGT918", "A report of that name was there before this turn, maybe another agent's.", place="name", found=name,
+        "AGT918",
+        "name",
+        f"{name}: there before this turn, maybe another agent's",
         expected=f"a name that is free, or one that begins with `{mine}`",
         fix=f"Call it `{mine}{name}`, and cite {folder}/{mine}{name}.",
-    )  # fmt: skip
+    )
 
 
 def _own(ask: Ask, name: str) -> str:
     """Return the name of a report below the folder; it may have been given with the folder before it."""
     below = name.removeprefix(f"{ask.reports_dir}/")
     plain_segments("name", below)
+    # Some file systems take upper case for lower, so that another spelling would replace the file.
     taken = {path.casefold() for paths in ask.evidence.values() for path in paths}
+    # A name that still begins with `artifacts/` was meant for another folder than this one.
     ours = below.casefold().endswith(OURS) or f"{ask.reports_dir}/{below}".casefold() in taken
     if ours or not all(" " < char <= "~" for char in below) or below.startswith("artifacts/"):
+        expected = f"printable ASCII without blanks, below {ask.reports_dir}, not ending in {' or '.join(OURS)}"
         raise refusal(
-            "AGT918", "The name is none that a report of yours can have.", place="name", found=name,
-            expected=f"printable ASCII without blanks, below {ask.reports_dir}, not ending in {' or '.join(OURS)}",
-            fix="Give the report a name of its own, such as `self-check.md`.",
-        )  # fmt: skip
+            "AGT918", "name", name, expected=expected, fix="Give it a name of its own, such as `self-check.md`."
+        )
     return below

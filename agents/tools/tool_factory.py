@@ -11,10 +11,6 @@ from pydantic_core import ErrorDetails
 from interlock.agents.file_refusals import Answer, refusal_row
 from interlock.core.text import closest
 
-MAX_ROWS: Final = 5
-"""So many slips in the arguments of one call are named."""
-MAX_NAMES: Final = 20
-
 Block: TypeAlias = dict[str, Any]
 """A content block of LangChain, such as `{"type": "text", "text": …}`."""
 
@@ -47,7 +43,8 @@ def make_tool(
 
     def refused(error: Exception) -> str:
         assert isinstance(error, ValidationError), "LangChain names pydantic's first version too, which is not used"
-        rows = [_row(details, properties) for details in error.errors(include_url=False)[:MAX_ROWS]]
+        # The first slips show what the schema asks; a call may have any number of them.
+        rows = [_row(details, properties) for details in error.errors(include_url=False)[:5]]
         return json_text({"errors": rows})
 
     return StructuredTool(
@@ -66,21 +63,17 @@ def _row(details: ErrorDetails, properties: Mapping[str, Any]) -> dict[str, str]
     schema = cast("dict[str, Any] | None", properties.get(name))
     if schema is None:
         near = closest(name, properties)
-        return refusal_row(
-            "AGT917", "The tool has no such argument.", place=name, found=name, expected=", ".join(properties),
-            fix=f"Write `{near}`." if near else "Leave it out.",
-        )  # fmt: skip
+        fix = f"Write `{near}`." if near else "Leave it out."
+        return refusal_row("AGT917", name, "an argument that is not known", expected=", ".join(properties), fix=fix)
     expected = _expected(schema)
-    found = "nothing" if details["type"] == "missing" else details["input"]
+    given = "null" if details["input"] is None else details["input"]
+    found = "nothing" if details["type"] == "missing" else given
     example = json.dumps({name: schema["examples"][0]})
-    return refusal_row(
-        "AGT917", f"`{name}` is not what it has to be.", place=name, found=found, expected=expected,
-        fix=f"Give {expected}, such as {example}.",
-    )  # fmt: skip
+    return refusal_row("AGT917", name, found, expected=expected, fix=f"Give {expected}, such as {example}.")
 
 
 def _expected(schema: Mapping[str, Any]) -> str:
     if names := schema.get("enum", [schema["const"]] if "const" in schema else []):
-        return "one of " + ", ".join(names[:MAX_NAMES])
+        return "one of " + ", ".join(names)
     bounds = [f"{word} {schema[key]}" for key, word in (("minimum", "from"), ("maximum", "to")) if key in schema]
     return " ".join([_TYPES[schema["type"]], *bounds])

@@ -130,9 +130,14 @@ class Sealed:
         """Freeze the tree and run the tests of the base."""
         os.environ[STATE] = str(self.store)
         gate = GateSpec(
-            id=GATE, title="the tests pass", check="command", evidence=("reports",), grade="runner",
-            command=project.program.command, timeout_seconds=TIMEOUT_SECONDS,
-        )  # fmt: skip
+            id=GATE,
+            title="the tests pass",
+            check="command",
+            evidence=("reports",),
+            grade="runner",
+            command=project.program.command,
+            timeout_seconds=TIMEOUT_SECONDS,
+        )
         seal = Seal(heldout=str(project.held_out) if self.heldout else "")
         frozen = freeze(project.root, [(gate, seal)], path=project.environment()["PATH"])
         self.case = GateCase(gate, seal, frozen, project.root.resolve())

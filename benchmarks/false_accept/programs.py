@@ -153,12 +153,37 @@ def _own(path: Path) -> Program:
 # -- QuixBugs --------------------------------------------------------------------------------------------------------
 
 QUIXBUGS: Final = (
-    "bitcount", "bucketsort", "find_first_in_sorted", "find_in_sorted", "flatten", "gcd", "get_factors", "hanoi",
-    "is_valid_parenthesization", "kheapsort", "knapsack", "kth", "lcs_length", "levenshtein", "lis",
-    "longest_common_subsequence", "max_sublist_sum", "mergesort", "next_palindrome", "next_permutation", "pascal",
-    "possible_change", "powerset", "rpn_eval", "shunting_yard", "sieve", "sqrt", "subsequences",
-    "to_base", "wrap",
-)  # fmt: skip
+    "bitcount",
+    "bucketsort",
+    "find_first_in_sorted",
+    "find_in_sorted",
+    "flatten",
+    "gcd",
+    "get_factors",
+    "hanoi",
+    "is_valid_parenthesization",
+    "kheapsort",
+    "knapsack",
+    "kth",
+    "lcs_length",
+    "levenshtein",
+    "lis",
+    "longest_common_subsequence",
+    "max_sublist_sum",
+    "mergesort",
+    "next_palindrome",
+    "next_permutation",
+    "pascal",
+    "possible_change",
+    "powerset",
+    "rpn_eval",
+    "shunting_yard",
+    "sieve",
+    "sqrt",
+    "subsequences",
+    "to_base",
+    "wrap",
+)
 """Those whose wrong version fails the visible rows and whose right version passes them."""
 
 _SLOW: Final = (6404180, "amanaplanacanalpanama")

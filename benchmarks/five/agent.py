@@ -199,8 +199,6 @@ class Agent:
             for message in answer["messages"]:
                 if message["topic"] == "release-request":
                     await self.consider(message)
-                elif message["topic"] == "deadlock":
-                    await self.step_back()
                 elif message["topic"] == "granted":
                     await self.drop_claims()
             if answer["next_cursor"] is None:
@@ -242,37 +240,41 @@ class Agent:
 
     async def edit(self, here: str, path: str, grant: Grant) -> None:
         """Add a line to a file as an editing tool does: the hook is asked, the file is read, and written as a whole."""
-        while not await self.hook(path):
+        file = self.checkout.root / path
+        while not await self.hook(path, line := f"{self.part.name} {here} {grant.tokens[path]}\n"):
             self.note("hook refused", path=path)
             again = await self.acquire(here)
             if again is None:
                 return
             grant.ids, grant.tokens = again.ids, again.tokens
-        file = self.checkout.root / path
-        line = f"{self.part.name} {here} {grant.tokens[path]}"
         before = file.read_text()
         await anyio.sleep(self.rng.uniform(0.002, 0.02))
-        file.write_text(f"{before}{line}\n")
-        self.note("wrote", path=path, line=line)
+        file.write_text(before + line)
+        self.note("wrote", path=path, line=line.rstrip())
 
-    async def hook(self, path: str, *, is_retry: bool = False) -> bool:
-        """Run `interlock hook pre-edit` as a client does; False when it refused."""
+    async def hook(self, path: str, line: str) -> bool:
+        """Run `interlock hook pre-edit` as a client does that adds a line; False when it refused.
+
+        The edit is the one that follows: what the tool of a holder did not announce may be somebody else's command's,
+        and is put back.
+        """
+        before = (self.checkout.root / path).read_text()
         event = {
             "session_id": self.part.name,
             "cwd": self.part.root,
             "hook_event_name": "PreToolUse",
             "tool_name": "Edit",
-            "tool_input": {"file_path": str(self.checkout.root / path), "old_string": "a", "new_string": "b"},
+            "tool_input": {
+                "file_path": str(self.checkout.root / path),
+                "old_string": before,
+                "new_string": before + line,
+            },
         }
         done = await anyio.run_process(
             [INTERLOCK, "hook", "pre-edit"], input=json.dumps(event).encode(), cwd=self.part.root, check=False
         )
         if done.returncode == 2 and b"RSV201" in done.stderr:
             return False
-        if done.returncode == 2 and b"RSV211" in done.stderr and not is_retry:
-            # Others wrote it since this agent held it last. It reads the file anew before every edit.
-            self.note("asked to read again", path=path)
-            return await self.hook(path, is_retry=True)
         assert done.returncode == 0, done.stderr.decode()
         return True
 
@@ -298,9 +300,10 @@ class Agent:
         grant = await self.acquire(here, SHORT_TTL_MINUTES)
         assert grant is not None
         path = self.checkout.paths(here)[0]
-        stale = (self.checkout.root / path).read_text() + f"{self.part.name} {here} stale\n"
+        line = f"{self.part.name} {here} stale\n"
+        stale = (self.checkout.root / path).read_text() + line
         await self.meet("about to write")
-        self.note("stale write", via="hook", accepted=await self.hook(path))
+        self.note("stale write", via="hook", accepted=await self.hook(path, line))
         for via, seconds in (("guard", None), ("commit", HOLD_SECONDS)):
             accepted = False
             try:

@@ -18,8 +18,6 @@ FILES: Final = ("README.md", "CHANGELOG.md", "settings.txt")
 SETTINGS: Final = """\
 [reservations]
 ttl_minutes = 5
-claim_minutes = 0.5
-linger_seconds = 30
 dead_after_minutes = 0.25
 """
 

@@ -103,9 +103,14 @@ def _started(cast: Iterable[Part], folder: Path) -> Generator[tuple[dict[str, Pr
             env = environment(INTERLOCK_AGENT_ID=part.name, INTERLOCK_PROJECT=part.root, PYTHONPATH=str(HOME))
             with (folder / f"{part.name}.err").open("w") as errors:
                 processes[part.name] = subprocess.Popen(
-                    [sys.executable, "-m", "benchmarks.five.agent", str(script)], cwd=HOME, env=env, text=True,
-                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
-                )  # fmt: skip
+                    [sys.executable, "-m", "benchmarks.five.agent", str(script)],
+                    cwd=HOME,
+                    env=env,
+                    text=True,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=errors,
+                )
             listeners.append(threading.Thread(target=_listen, args=(part.name, processes[part.name], heard)))
             listeners[-1].start()
         yield processes, heard

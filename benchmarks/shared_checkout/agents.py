@@ -380,7 +380,7 @@ class Course:
     def _hook(
         self, client: Client, name: str, event: str, tool: str, given: dict[str, Any], use: str, **more: Any
     ) -> dict[str, Any]:
-        answer = client.hook(self.build.hook(name), event, tool, given, self.root, use, self.build.env, **more)
+        answer = client.hook(self.build, name, event, tool, given, self.root, use, **more)
         if answer["status"] not in {0, 2}:
             self.faults.append(f"{name} of {client.name} ended with {answer['status']}: {answer['error'][:300]}")
         self.counts["hooks"] += 1
@@ -500,8 +500,10 @@ class Kept:
                         data if data is not None else (store.parent / "contents" / digest).read_bytes()
                     )
                 query = "SELECT path, why, kind, digest FROM version WHERE root = ? ORDER BY number"
-                for path, why, kind, digest in connection.execute(query, (str(root),)):
-                    self.rows.setdefault(path, []).append((why, kind, digest))
+                for path, why, kind, digest in connection.execute(query, (os.fsencode(root),)):
+                    self.rows.setdefault(os.fsdecode(path), []).append((why, kind, digest))
+        if self.contents and not self.rows:
+            raise RuntimeError(f"contents are kept below {home}, and no version of a file of {root}")
         self.all = {digest: lines_of(data) for digest, data in self.contents.items()}
 
     def has(self, name: str, number: int) -> bool:

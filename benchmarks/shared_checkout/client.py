@@ -15,6 +15,8 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
+from benchmarks.shared_checkout.programs import Interlock
+
 KILLED: Final = 137
 _OUTPUT_BYTES: Final = 4000
 
@@ -53,7 +55,6 @@ def hook(order: dict[str, Any]) -> dict[str, Any]:
         cwd=order["cwd"],
         input=json.dumps(order["input"]).encode(),
         capture_output=True,
-        env={**os.environ, **order.get("env", {})},
         check=False,
     )
     text = done.stdout.decode("utf-8", "replace").strip()
@@ -103,13 +104,13 @@ class Client:
 
     def hook(
         self,
-        command: list[str],
+        build: Interlock,
+        name: str,
         event: str,
         tool: str,
         tool_input: dict[str, Any],
         cwd: Path,
         use: str,
-        env: dict[str, str],
         **more: Any,
     ) -> dict[str, Any]:
         """Call a hook with the input of a tool call, as the client sends it."""
@@ -119,13 +120,13 @@ class Client:
             "cwd": str(cwd),
             "permission_mode": "default",
             "hook_event_name": event,
-            "tool_name": tool,
+            "tool_name": build.tool(tool),
             "tool_input": tool_input,
             "tool_use_id": use,
             **more,
         }
         where = str(cwd) if cwd.is_dir() else str(self.folder)
-        return self.ask(do="hook", command=command, input=data, cwd=where, env=env)
+        return self.ask(do="hook", command=build.hook(name), input=data, cwd=where)
 
     def use_id(self) -> str:
         """Return the id of the next use of a tool."""

@@ -71,18 +71,18 @@ class Bench:
 
     def _write(self, client: Client, path: Path, text: str) -> None:
         given, use = {"file_path": str(path), "content": text}, client.use_id()
-        asked = client.hook(self.build.hook("pre-edit"), "PreToolUse", "Write", given, self.root, use, self.build.env)
+        asked = client.hook(self.build, "pre-edit", "PreToolUse", "Write", given, self.root, use)
         if asked["status"] != 0:
             raise RuntimeError(f"{path}: {asked['error']}")
         path.write_text(text)
         client.hook(
-            self.build.hook("post-tool"),
+            self.build,
+            "post-tool",
             "PostToolUse",
             "Write",
             given,
             self.root,
             use,
-            self.build.env,
             tool_response={},
         )
 
@@ -99,7 +99,7 @@ class Bench:
         return (time.perf_counter() - begun) * 1000
 
     def _python(self) -> None:
-        self.bob.ask(do="hook", command=BASE, input={}, cwd=str(self.root), env={})
+        self.bob.ask(do="hook", command=BASE, input={}, cwd=str(self.root))
 
     def _edit(self) -> None:
         path = self.root / "d000/f00000.txt"
@@ -113,7 +113,7 @@ class Bench:
 
     def _call(self, hook: str, event: str, tool: str, given: dict[str, Any]) -> None:
         use = f"toolu_{tool}"
-        done = self.bob.hook(self.build.hook(hook), event, tool, given, self.root, use, self.build.env)
+        done = self.bob.hook(self.build, hook, event, tool, given, self.root, use)
         if done["status"] != 0:
             raise RuntimeError(f"{hook}: {done}")
 

@@ -134,7 +134,7 @@ class Trial:
         build, root = self.build, self.project.root
         bob = self.project.clients["bob"]
         given, use = {"command": found.line}, bob.use_id()
-        before = bob.hook(build.hook("pre-edit"), "PreToolUse", "Bash", given, root, use, build.env)
+        before = bob.hook(build, "pre-edit", "PreToolUse", "Bash", given, root, use)
         if before["status"] == 2:
             found.verdict, found.refusal = "refused", before["error"]
             return
@@ -149,7 +149,7 @@ class Trial:
         own = self._own()
         event = "PostToolUse" if done["status"] == 0 else "PostToolUseFailure"
         more = {"tool_response": {"stdout": done["said"]}} if done["status"] == 0 else {"error": "failed"}
-        after = bob.hook(build.hook("post-tool"), event, "Bash", given, root, use, build.env, **more)
+        after = bob.hook(build, "post-tool", event, "Bash", given, root, use, **more)
         self._note(found, "post-tool", after)
         if after["context"]:
             found.told_bob.append(after["context"])
@@ -176,7 +176,7 @@ class Trial:
         where = self.project.root if self.project.root.is_dir() else self.project.code / "side"
         given, use = {"command": "git status"}, ann.use_id()
         for name, event in (("pre-edit", "PreToolUse"), ("post-tool", "PostToolUse")):
-            answer = ann.hook(build.hook(name), event, "Bash", given, where, use, build.env)
+            answer = ann.hook(build, name, event, "Bash", given, where, use)
             self._note(found, f"{name} of ann", answer)
             if answer["context"]:
                 found.told_ann.append(answer["context"])
@@ -184,7 +184,7 @@ class Trial:
     def _busy(self, found: Result, hook: str, event: str) -> None:
         """Let ann's client begin or end a command that writes nothing."""
         ann, given, use = self.project.clients["ann"], {"command": "pytest -q"}, f"busy-{self.count}"
-        answer = ann.hook(self.build.hook(hook), event, "Bash", given, self.project.root, use, self.build.env)
+        answer = ann.hook(self.build, hook, event, "Bash", given, self.project.root, use)
         self._note(found, f"{hook} of ann", answer)
         if answer["context"]:
             found.told_ann.append(answer["context"])

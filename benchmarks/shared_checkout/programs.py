@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-NO_GUARD: Final = "INTERLOCK_NO_GUARD"
-"""Of this harness alone: `launch.py` then lets every shell line pass."""
+SHELL_TOOL: Final = "Bash"
+UNREAD_TOOL: Final = "Run"
+"""A tool that may write anything and whose input no hook reads: so no line is judged, and each effect is seen."""
 COMPILED: Final = "PYTHONPYCACHEPREFIX"
 """Where Python keeps what it compiles: the checkouts cannot be written, and no project is to have such files."""
 _FOREIGN: Final = ("INTERLOCK_", "INTERMUTE_", "CLAUDE", "CODEX", "GEMINI", "GIT_", "PYTHON", "XDG_", "AI_AGENT")
@@ -23,7 +24,7 @@ class Interlock:
     Args:
         path: A checkout of Interlock, or its program.
         launcher: The program that starts a checkout's; see `launch.py`.
-        no_guard: The hook judges no shell line.
+        no_guard: Its hooks are told of shell lines as of calls of `UNREAD_TOOL`.
     """
 
     path: Path
@@ -46,10 +47,9 @@ class Interlock:
         """Return the command line of a hook."""
         return [*self.words, "hook", name]
 
-    @property
-    def env(self) -> dict[str, str]:
-        """What the environment of its hooks has beside the agent's."""
-        return {NO_GUARD: "1"} if self.no_guard else {}
+    def tool(self, name: str) -> str:
+        """Return the name by which a tool is reported to the hooks."""
+        return UNREAD_TOOL if self.no_guard and name == SHELL_TOOL else name
 
     def write_program(self, folder: Path) -> Path:
         """Make a program `interlock` for lines and for git's hooks, and return it."""

@@ -238,11 +238,11 @@ class Project:
         client = self.clients[name]
         use = client.use_id()
         build = self.build
-        before = client.hook(build.hook("pre-edit"), "PreToolUse", tool, given, self.root, use, build.env)
+        before = client.hook(build, "pre-edit", "PreToolUse", tool, given, self.root, use)
         if before["status"] != 0:
             raise RuntimeError(f"the template cannot be made: {name}, {tool}, {given}: {before}")
         act()
-        client.hook(build.hook("post-tool"), "PostToolUse", tool, given, self.root, use, build.env, tool_response={})
+        client.hook(build, "post-tool", "PostToolUse", tool, given, self.root, use, tool_response={})
 
     def write(self, name: str, path: str, text: str) -> None:
         """Let an agent write a file by its tool."""
@@ -304,7 +304,7 @@ class Project:
             text=True,
         )
         hooks = self.root / ".git" / "hooks"
-        for name in ("pre-commit", "pre-rebase", "applypatch-msg", "reference-transaction"):
+        for name in ("pre-commit", "pre-rebase", "reference-transaction"):
             (hooks / name).write_text(_by(program, name, (hooks / name).read_text()))
         assert done.returncode == 0
         self.git("add", "-A")

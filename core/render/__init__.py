@@ -21,13 +21,11 @@ class Checked(NamedTuple):
     Args:
         path: The file, from the top of the checkout; empty where no file is meant.
         findings: What the checks say, in the order of the text.
-        text: The text as given, to which edits refer; empty when there is none.
         was_read: Whether it could be read.
     """
 
     path: str
     findings: "Sequence[Finding]"
-    text: str = ""
     was_read: bool = True
 
 

@@ -8,7 +8,7 @@ from urllib.parse import quote
 from interlock.core.text import shown, visible
 
 if TYPE_CHECKING:
-    from interlock.core.finding import Edit, Finding
+    from interlock.core.finding import Finding
     from interlock.core.render import Checked
     from interlock.core.rule import Rule
 
@@ -22,7 +22,7 @@ JsonObject = dict[str, Any]
 def render_sarif(files: "Sequence[Checked]", rules: "Iterable[Rule]", tool: str, version: str) -> str:
     """Return one SARIF log with one run (OASIS SARIF 2.1.0).
 
-    Columns count code points. The rules with findings in this run are described in the driver; edits become fixes.
+    Columns count code points. The rules with findings in this run are described in the driver.
     """
     files = sorted(files, key=lambda file: not file.path)  # an index counts the named ones
     used = {finding.code for file in files for finding in file.findings}
@@ -73,36 +73,7 @@ def _result(file: "Checked", at: int, finding: "Finding", index: dict[str, int])
         "locations": [{"physicalLocation": physical}] if file.path else [],
         "properties": {"field": finding.field},
     }
+    # A finding whose rule nobody described has no place in the driver's list.
     if finding.code in index:
         row["ruleIndex"] = index[finding.code]
-    if finding.edits and file.text and all(edit.kind != "to-output" for edit in finding.edits):
-        lines = file.text.split("\n")
-        changes = [
-            {"artifactLocation": artifact, "replacements": [_replacement(edit, lines) for edit in finding.edits]}
-        ]
-        row["fixes"] = [{"description": {"text": visible(finding.fix)}, "artifactChanges": changes}]
     return row
-
-
-def _replacement(edit: "Edit", lines: Sequence[str]) -> JsonObject:
-    """Return a line edit as a region to delete and a text to put there."""
-    end = "\r\n" if lines[0].endswith("\r") else "\n"
-    text = edit.text.replace("\n", end)
-    if edit.kind == "replace":
-        return _change(edit.line, 1, edit.end_line, _width(lines, edit.end_line), text)
-    if edit.kind == "delete":
-        if edit.end_line < len(lines):
-            return _change(edit.line, 1, edit.end_line + 1, 1, "")
-        return _change(edit.line, 1, edit.end_line, _width(lines, edit.end_line), "")
-    if edit.line < len(lines):
-        return _change(edit.line + 1, 1, edit.line + 1, 1, text + end)
-    return _change(edit.line, _width(lines, edit.line), edit.line, _width(lines, edit.line), end + text)
-
-
-def _width(lines: Sequence[str], number: int) -> int:
-    return len(lines[number - 1].removesuffix("\r")) + 1
-
-
-def _change(start_line: int, start_column: int, end_line: int, end_column: int, text: str) -> JsonObject:
-    region = {"startLine": start_line, "startColumn": start_column, "endLine": end_line, "endColumn": end_column}
-    return {"deletedRegion": region, "insertedContent": {"text": text}}

@@ -3,9 +3,7 @@
 from typing import Final
 
 from interlock.core.rule import Rule
-from interlock.envelope.rules.characters import CHARACTER_RULES
 from interlock.envelope.rules.gates import GATE_RULES
-from interlock.envelope.rules.items import ITEM_RULES
 from interlock.envelope.rules.layout import LAYOUT_RULES
 from interlock.envelope.rules.ownership import OWNERSHIP_RULES
 from interlock.envelope.rules.values import VALUE_RULES
@@ -13,10 +11,7 @@ from interlock.envelope.rules.values import VALUE_RULES
 __all__ = ["RULES", "RULES_BY_CODE"]
 
 RULES: Final[tuple[Rule, ...]] = tuple(
-    sorted(
-        (*CHARACTER_RULES, *LAYOUT_RULES, *VALUE_RULES, *ITEM_RULES, *OWNERSHIP_RULES, *GATE_RULES),
-        key=lambda rule: rule.code,
-    )
+    sorted((*LAYOUT_RULES, *VALUE_RULES, *OWNERSHIP_RULES, *GATE_RULES), key=lambda rule: rule.code)
 )
 """Every row, ordered by code."""
 

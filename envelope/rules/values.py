@@ -1,282 +1,330 @@
-"""Rows of what single values, reasons and steps may say (ENV110, ENV301-ENV304, ENV311-ENV314)."""
+"""Rows of what the values of fields may say (ENV30x, ENV31x)."""
 
 import re
 from collections.abc import Iterator
-from itertools import islice
 from typing import Final
 
-from interlock.core.rule import error_rule
+from interlock.core.rule import Rule, error_rule
 from interlock.core.text import closest
-from interlock.envelope.case import REASON, TASK_ID, Case, choice, draft, put
-from interlock.envelope.characters import name
-from interlock.envelope.draft import Delete, Draft, Patch, snippet
-from interlock.envelope.fields import says_nothing
-from interlock.envelope.labels import IN_OUTPUT, label_in_output
-from interlock.envelope.lookalikes import changes, fold, looks, non_ascii, plain
-from interlock.envelope.model import Item
+from interlock.envelope.case import (
+    GATE,
+    GATE_HOLE,
+    GATE_IN_TEXT,
+    STEP,
+    TASK_ID,
+    TASK_ID_HOLE,
+    Case,
+    add,
+    choice,
+    draft,
+    drop,
+    put,
+    state,
+)
+from interlock.envelope.draft import Change, Draft, snippet
 from interlock.envelope.protocol import EVIDENCE_KEYS, STATUSES
-from interlock.envelope.repair import better_status, deny, open_gate, some_action, state, way_to_pass
+from interlock.envelope.scanner import says_nothing
 
-_ASCII_FIELDS: Final = ("STATUS", "TASK_ID", "ASSIGNED_AGENT", "REPORTS_TO", "GATES_REQUIRED", "GATES_PASSED")
-_HOLE: Final = re.compile(r"[<\[{].*[>\]}]")
-_NUMBER: Final = re.compile(r"[0-9]+\.")
-
-
-def _look_alikes(case: Case) -> Iterator[Draft]:
-    labels = (*_ASCII_FIELDS, *(f"EVIDENCE.{key}" for key in EVIDENCE_KEYS))
-    for label in labels:
-        for item in case.items(label):
-            if not item.text.isascii() and fold(item.text).isascii():
-                yield _alike(label, item, 0, len(item.text), plain(item.text))
-    yield from _in_reasons(case)
-    yield from _around_inputs(case)
-    yield from _labels_in_output(case)
-
-
-def _alike(label: str, item: Item, start: int, end: int, meant: str) -> Draft:
-    """Report characters between two indexes of an item that only look like ASCII."""
-    found = list(changes(item.text[start:end]))
-    first = start + found[0][0]
-    char = item.text[first]
-    ops = [Patch(item.line, item.column + start + at, item.column + start + at + 1, shape) for at, shape in found]
-    message = f"{name(char)} {looks(char)}; a program reads another text than `{meant}`."
-    expected = f"`{meant}` in ASCII"
-    return Draft("ENV110", label, item.line, item.column + first, message, snippet(item.text), expected, tuple(ops))
-
-
-def _in_reasons(case: Case) -> Iterator[Draft]:
-    for item in case.items("FAIL_REASONS"):
-        if not item.text.isascii() and says_nothing(item.text) and fold(item.text).isascii():
-            yield _alike("FAIL_REASONS", item, 0, len(item.text), plain(item.text))
-    for item in case.reasons:
-        for gate in case.named_gates(item):
-            if not gate.exact:
-                yield _alike("FAIL_REASONS", item, gate.start, gate.end, gate.id)
-
-
-def _around_inputs(case: Case) -> Iterator[Draft]:
-    """Report blanks that are not ASCII, and what has no width, before and behind an input."""
-    for item in case.items("INPUTS_USED"):
-        kept = [index for index, char in enumerate(item.text) if fold(char).strip()]
-        if kept and (kept[0] > 0 or kept[-1] + 1 < len(item.text)):
-            at = 0 if kept[0] > 0 else kept[-1] + 1
-            char = item.text[at]
-            ops = [
-                Patch(item.line, item.column + first, item.column + last, "")
-                for first, last in ((0, kept[0]), (kept[-1] + 1, len(item.text)))
-                if first < last
-            ]
-            message = f"{name(char)} is at the edge of an input; it {looks(char)}."
-            expected = snippet(item.text[kept[0] : kept[-1] + 1])
-            place = item._replace(column=item.column + at)
-            yield draft("ENV110", "INPUTS_USED", place, message, expected, ops)
-
-
-def _labels_in_output(case: Case) -> Iterator[Draft]:
-    """Report a line of OUTPUT that a person reads as a label, though no program does."""
-    for item in case.items("OUTPUT"):
-        label = "" if item.column > 1 or item.text.isascii() else label_in_output(item.text)
-        if label and not IN_OUTPUT.match(item.text):
-            char = next(char for char in item.text if not char.isascii())
-            message = f"A line of OUTPUT looks like the label {label}: it holds {name(char)}, which {looks(char)}."
-            expected = "lines of OUTPUT that nobody takes for a label; indent such a line or begin it with `> `"
-            ops = [Patch(item.line, 1, 1, "> ")]
-            yield draft("ENV110", "OUTPUT", item, message, expected, ops)
+_PATH: Final = re.compile(r"artifacts(?:/(?!\.{1,2}(?:/|$))[A-Za-z0-9._@+=-]+)+")
+_ARTIFACT: Final = re.compile(r"(?<![\w./-])(?:\./|/)?(artifacts/[A-Za-z0-9._@+=/-]+)")
+_REMARK: Final = re.compile(r"[ \t]+(?:\(.*\)|\[.*\])$")
+_LINES: Final = re.compile(r":[0-9]+(?:-[0-9]+)?$")
+_GLOB: Final = re.compile(r"[*?{}<>|]")
 
 
 def _status(case: Case) -> Iterator[Draft]:
     item = case.value("STATUS")
-    if item is None or case.stated_status is not None:
-        return
-    better = better_status(case)
-    message = f"{snippet(item.text)} is not a status.{non_ascii(item.text)}"
-    expected = "one of " + ", ".join(case.legal or STATUSES)
-    yield draft("ENV301", "STATUS", item, message, expected, state(case, better), way_to_pass(case))
+    if item is not None and case.stated_status is None:
+        message = f"{snippet(item.text)} is not a status."
+        expected = "one of " + ", ".join(case.legal or STATUSES)
+        changes = state(case, case.better_status)
+        yield draft("ENV301", "STATUS", item, message, expected, *changes, advice=case.way_to_pass)
 
 
 def _task_id(case: Case) -> Iterator[Draft]:
+    """Hold TASK_ID to the assignment, and without one to the form of an id."""
     item = case.value("TASK_ID")
-    if item is None or TASK_ID.fullmatch(item.text):
+    if item is None:
         return
-    corrected = re.sub(r"[^A-Z0-9]+", "-", item.text.upper()).strip("-")
-    # A hole of the template is no id that was written in another way.
-    meant = TASK_ID.fullmatch(corrected) and not _HOLE.fullmatch(item.text)
-    best = case.task_id or (corrected if meant else "<task id, such as HOME-IA-001>")
-    message = f"{snippet(item.text)} is not a task id.{non_ascii(item.text)}"
-    expected = "capitals, digits and hyphens in at least two parts, such as `HOME-IA-001`"
-    advice = "" if case.task_id or meant else "The id is the one that the assignment names."
-    yield draft(
-        "ENV302", "TASK_ID", item, message, f"`{case.task_id}`" if case.task_id else expected, [put(item, best)], advice
-    )
+    if case.task_id is not None and item.text != case.task_id:
+        message = f"The assignment is {case.task_id}, and the response is for {snippet(item.text)}."
+        yield draft("ENV302", "TASK_ID", item, message, f"`{case.task_id}`", put("TASK_ID", case.task_id))
+    elif not TASK_ID.fullmatch(item.text):
+        message = f"{snippet(item.text)} is not a task id."
+        expected = "capitals, digits and hyphens in at least two parts, such as `HOME-IA-001`"
+        yield draft("ENV302", "TASK_ID", item, message, expected, put("TASK_ID", TASK_ID_HOLE))
 
 
 def _agent(case: Case) -> Iterator[Draft]:
+    """Hold ASSIGNED_AGENT to the assignment, and without one to the roster."""
     item = case.value("ASSIGNED_AGENT")
-    known = ", ".join(case.protocol.roles)
-    if case.agent is not None and case.agent not in case.protocol.roles:
+    roles = case.protocol.roles
+    if case.agent is not None and case.agent not in roles:
         message = f"The task was assigned to {snippet(case.agent)}, which is not in the roster."
         advice = "Assign the task to an agent of the roster, or add this one to the roster."
-        place = case.fields.get("ASSIGNED_AGENT")
-        yield draft(
-            "ENV303",
-            "ASSIGNED_AGENT",
-            item,
-            message,
-            f"one of {known}",
-            (),
-            advice,
-            found=snippet(case.agent),
-            place=place,
-        )
-    elif item is not None and item.text not in case.protocol.roles:
-        best = case.agent_name or choice([name for name in case.protocol.roles if name != "orchestrator"], "your role")
-        message = f"{snippet(item.text)} is not an agent of the roster.{non_ascii(item.text)}"
-        yield draft("ENV303", "ASSIGNED_AGENT", item, message, f"one of {known}", [put(item, best)])
+        place = item or case.fields.get("ASSIGNED_AGENT")
+        found = snippet(case.agent)
+        expected = f"one of {', '.join(roles)}"
+        yield draft("ENV303", "ASSIGNED_AGENT", place, message, expected, advice=advice, found=found)
+    elif item is not None and case.agent is not None and item.text != case.agent:
+        message = f"The task was assigned to {case.agent}, and {snippet(item.text)} answers."
+        yield draft("ENV303", "ASSIGNED_AGENT", item, message, f"`{case.agent}`", put("ASSIGNED_AGENT", case.agent))
+    elif item is not None and item.text not in roles:
+        others = [name for name in roles if name != "orchestrator"]
+        best = case.role.name if case.role else choice(others, "your role")
+        message = f"{snippet(item.text)} is not an agent of the roster."
+        expected = f"one of {', '.join(roles)}"
+        yield draft("ENV303", "ASSIGNED_AGENT", item, message, expected, put("ASSIGNED_AGENT", best))
 
 
 def _reports_to(case: Case) -> Iterator[Draft]:
     item = case.value("REPORTS_TO")
     if item is not None and item.text != "orchestrator":
-        message = f"REPORTS_TO is {snippet(item.text)}.{non_ascii(item.text)}"
-        yield draft("ENV304", "REPORTS_TO", item, message, "`orchestrator`", [put(item, "orchestrator")])
+        message = f"REPORTS_TO is {snippet(item.text)}."
+        yield draft("ENV304", "REPORTS_TO", item, message, "`orchestrator`", put("REPORTS_TO", "orchestrator"))
+
+
+def _gates_required(case: Case) -> Iterator[Draft]:
+    """Hold GATES_REQUIRED to the gates of the assignment; without one there is at least one gate."""
+    read = case.fields.get("GATES_REQUIRED")
+    if read is None:
+        return
+    if not read.items:
+        changes = [add("GATES_REQUIRED", gate) for gate in case.default("GATES_REQUIRED")]
+        message = "GATES_REQUIRED is empty."
+        yield draft("ENV305", "GATES_REQUIRED", read, message, "the gates that this task must pass", *changes)
+        return
+    stated = {gate.id: gate.position for gate in case.gate_items("GATES_REQUIRED") if gate.id}
+    # Without an assignment, what is stated is what is required.
+    wanted = stated if case.gates is None else case.gates
+    missing = [gate for gate in wanted if gate not in stated]
+    extra = sorted(stated.keys() - set(wanted))
+    if missing or extra:
+        parts = [f"lacks {', '.join(missing)}"] if missing else []
+        parts += [f"adds {', '.join(extra)}"] if extra else []
+        message = f"GATES_REQUIRED is not what the assignment requires: it {' and '.join(parts)}."
+        changes = [drop("GATES_REQUIRED", stated[gate]) for gate in extra]
+        changes += [add("GATES_REQUIRED", gate) for gate in missing]
+        expected = ", ".join(f"`{gate}`" for gate in wanted)
+        found = snippet(", ".join(sorted(stated)))
+        yield draft("ENV305", "GATES_REQUIRED", read.items[0], message, expected, *changes, found=found)
+
+
+def _gate_form(case: Case) -> Iterator[Draft]:
+    for label in ("GATES_REQUIRED", "GATES_PASSED"):
+        for gate in case.gate_items(label):
+            text = gate.item.text
+            if GATE.fullmatch(text):
+                continue
+            if gate.id:
+                change = put(label, gate.id, gate.position)
+            # The last item is not dropped, since GATES_REQUIRED may not be empty.
+            elif label == "GATES_REQUIRED" and len(case.items(label)) == 1:
+                change = put(label, GATE_HOLE)
+            else:
+                change = drop(label, gate.position)
+            has_remark = gate.id in text if gate.id else False
+            advice = "Say in OUTPUT what the remark says." if has_remark else ""
+            message = f"{snippet(text)} is not a gate id{' alone' if has_remark else ''}."
+            expected = f"`{gate.id}` alone" if has_remark else "`GATE-` and capitals, digits and hyphens"
+            yield draft("ENV306", label, gate.item, message, expected, change, advice=advice)
+
+
+def _repeated(case: Case) -> Iterator[Draft]:
+    """Report what occurs twice in a list, and files that are cited twice under EVIDENCE."""
+    first: dict[tuple[str, str], int] = {}
+    lists = ("INPUTS_USED", "GATES_REQUIRED", "GATES_PASSED", *(f"EVIDENCE.{key}" for key in EVIDENCE_KEYS))
+    for label in lists:
+        group = label.partition(".")[0]
+        for index, item in enumerate(case.items(label)):
+            if (group, item.text) in first:
+                line = first[group, item.text]
+                message = f"{snippet(item.text)} occurs twice in {group}; it is in line {line} already."
+                expected = "each file under one key, once" if group == "EVIDENCE" else "each item once"
+                yield draft("ENV308", label, item, message, expected, drop(label, index))
+            first.setdefault((group, item.text), item.line)
+
+
+def _entry_form(case: Case) -> Iterator[Draft]:
+    for key in EVIDENCE_KEYS:
+        label = f"EVIDENCE.{key}"
+        for index, item in enumerate(case.items(label)):
+            if _PATH.fullmatch(item.text):
+                continue
+            meant = _ARTIFACT.search(item.text)
+            path = meant[1] if meant else ""
+            # A path in a remark or link is taken out of it; an entry without one is no file.
+            change = Change(label, index, path if _PATH.fullmatch(path) else None)
+            message = f"{snippet(item.text)} is not the path of an evidence file."
+            expected = "a relative path that begins with `artifacts/`, without `..`, blanks or remarks"
+            yield draft("ENV309", label, item, message, expected, change)
 
 
 def _reason_gate(case: Case) -> Iterator[Draft]:
-    known = [*(case.required or ()), *case.protocol.gates]
-    for item in () if case.reasons else case.items("FAIL_REASONS")[:1]:
-        if item.text != "NONE":
-            message = f"FAIL_REASONS says that there are no failures in words of its own.{non_ascii(item.text)}"
-            yield draft("ENV311", "FAIL_REASONS", item, message, "`NONE`", [put(item, "NONE")])
-    for item in case.reasons:
-        if case.named_gates(item):
-            continue
-        gate = open_gate(case)
-        guess = closest(plain(item.text).split(":")[0].strip().upper(), known, 0.8)
-        ops = [Patch(item.line, item.column, item.column, f"{guess or gate}: "), *deny(case, [guess or gate])]
-        advice = "" if guess else f"Name another gate than {gate} if another one failed."
-        message = "A reason names no gate."
-        expected = "the id of the gate that failed, then the reason, as in `GATE-…: reason`"
-        yield draft("ENV311", "FAIL_REASONS", item, message, expected, ops, advice)
-
-
-def _none_beside(case: Case) -> Iterator[Draft]:
-    items = case.items("FAIL_REASONS")
-    if len(items) < 2:
-        return
-    nones = [item for item in items if says_nothing(item.text)]
-    for item in nones if case.reasons else nones[1:]:
-        message = "NONE is among other bullets of FAIL_REASONS."
-        yield draft("ENV312", "FAIL_REASONS", item, message, "either NONE or reasons", [Delete(item.line, item.line)])
+    """Hold each reason to the gate that it names: there is one, and the task or the project knows it."""
+    reasons = {index for index, _ in case.reasons}
+    for index, item in enumerate(case.items("FAIL_REASONS")):
+        named = GATE_IN_TEXT.search(item.text)
+        if index not in reasons:
+            message = "FAIL_REASONS says that there are no failures, in an item of its own."
+            yield draft("ENV311", "FAIL_REASONS", item, message, "either NONE or reasons", drop("FAIL_REASONS", index))
+        elif named is None or (case.required is not None and named[0] not in case.known_gates):
+            what = f"{named[0]}, which is neither required here nor a gate of this project" if named else "no gate"
+            expected = "the id of the gate that failed, then the reason, as in `GATE-…: reason`"
+            near = closest(named[0], sorted(case.known_gates), 0.7) if named else ""
+            gate = near or case.open_gate
+            advice = "" if near else f"Name another gate than {gate} if another one failed."
+            text = item.text.replace(named[0], near, 1) if named and near else f"{gate}: {item.text}"
+            change = put("FAIL_REASONS", text, index)
+            yield draft("ENV311", "FAIL_REASONS", item, f"A reason names {what}.", expected, change, advice=advice)
 
 
 def _numbering(case: Case) -> Iterator[Draft]:
-    steps = enumerate(case.items("NEXT_ACTIONS"), 1)
-    wrong = [(item, n) for n, item in steps if _NUMBER.fullmatch(item.marker) and item.marker != f"{n}."]
-    if wrong:
-        item, number = wrong[0]
-        ops = [Patch(each.line, each.start, each.start + len(each.marker), f"{n}.") for each, n in islice(wrong, 20)]
-        message = (
-            f"The steps of NEXT_ACTIONS are not numbered without gaps: `{item.marker[:12]}` where `{number}.` belongs."
-        )
-        yield draft("ENV313", "NEXT_ACTIONS", item._replace(column=item.start), message, f"`{number}.`", ops)
+    for number, item in enumerate(case.items("NEXT_ACTIONS"), 1):
+        # One finding will do, for its fix numbers all steps.
+        if item.number and item.number != f"{number}.":
+            message = f"The steps of NEXT_ACTIONS are not numbered without gaps: `{item.number[:12]}` is step {number}."
+            yield draft("ENV313", "NEXT_ACTIONS", item, message, f"`{number}.`")
+            return
 
 
 def _no_actions(case: Case) -> Iterator[Draft]:
-    items = case.items("NEXT_ACTIONS")
-    if len(items) == 1 and says_nothing(items[0].text) and case.status not in {None, "APPROVED"}:
+    read = case.fields.get("NEXT_ACTIONS")
+    if read is None or case.status in {None, "APPROVED"} or len(read.items) > 1:
+        return
+    if not read.items or says_nothing(read.items[0].text):
+        changes = [*([drop("NEXT_ACTIONS", 0)] if read.items else []), add("NEXT_ACTIONS", STEP)]
         message = f"NEXT_ACTIONS names no step with the status {case.status}."
-        yield draft(
-            "ENV314",
-            "NEXT_ACTIONS",
-            items[0],
-            message,
-            "the steps that follow; only APPROVED has none",
-            some_action(case),
-        )
+        place = read.items[0] if read.items else read
+        expected = "the steps that follow; only APPROVED has none"
+        yield draft("ENV314", "NEXT_ACTIONS", place, message, expected, *changes, found="`NONE`")
 
 
-_REASON_EXAMPLE: Final = f"FAIL_REASONS:\n- GATE-VISUAL-QA: {REASON.partition('such as ')[2]}"
+def _evidence_in_output(case: Case) -> Iterator[Draft]:
+    for item in case.items("OUTPUT"):
+        match = _ARTIFACT.search(item.text)
+        if match:
+            message = "OUTPUT names a file under artifacts/."
+            place = item._replace(column=item.column + match.start())
+            yield draft(
+                "ENV315", "OUTPUT", place, message, "evidence cited in EVIDENCE alone", found=snippet(match.group())
+            )
+
+
+def input_path(text: str) -> str:
+    """Return the path that an item of INPUTS_USED names, without lines and remark; nothing when it names none."""
+    path = _LINES.sub("", _REMARK.sub("", text))
+    # Words, such as `the assignment`, are no path; neither are globs and addresses, which nobody looks up here.
+    like_path = "/" in path or re.search(r"\.[A-Za-z0-9]{1,8}$", path)
+    return "" if not like_path or " " in path or "://" in path or _GLOB.search(path) else path
+
+
+def _inputs_exist(case: Case) -> Iterator[Draft]:
+    if case.input_exists is None:
+        return
+    for index, item in enumerate(case.items("INPUTS_USED")):
+        path = input_path(item.text)
+        if not path or case.input_exists(path):
+            continue
+        message = f"The input {snippet(path)} does not exist."
+        advice = "Cite only what you read, under the path that it has."
+        is_strict = case.inputs == "must-exist"
+        changes = [drop("INPUTS_USED", index)] if is_strict else []
+        made = draft("ENV316", "INPUTS_USED", item, message, "a file of this project", *changes, advice=advice)
+        yield made._replace(level="error" if is_strict else "warning")
+
 
 VALUE_RULES: Final = (
-    error_rule(
-        "ENV110",
-        "Labels, statuses, ids, gates, agents and evidence paths are ASCII; nothing else looks like a label.",
-        "Interlock: a response must read the same to every reader",
-        "Type the letters in ASCII.",
-        "STATUS: BLOCKED",
-        "STATUS: BL\u041eCKED",
-        _look_alikes,
-    ),
     error_rule(
         "ENV301",
         "STATUS is one of the six statuses.",
         "Strict Envelope §3 STATUS: No other values are permitted",
         "State one of the six statuses that this agent may state.",
-        "STATUS: IN_PROGRESS",
-        "STATUS: DONE",
-        _status,
+        check=_status,
     ),
     error_rule(
         "ENV302",
-        "TASK_ID is the id that the orchestrator gave, in capitals, digits and hyphens.",
+        "TASK_ID is the id of the assignment, in capitals, digits and hyphens.",
         "Strict Envelope §3 TASK_ID",
         "Copy the task id from the assignment.",
-        "TASK_ID: HOME-IA-001",
-        "TASK_ID: home page",
-        _task_id,
+        check=_task_id,
     ),
     error_rule(
         "ENV303",
-        "ASSIGNED_AGENT is an agent of the roster.",
+        "ASSIGNED_AGENT is the agent of the roster that was asked.",
         "Strict Envelope §3 ASSIGNED_AGENT",
         "Write your own role as the roster has it.",
-        "ASSIGNED_AGENT: frontend-implementer",
-        "ASSIGNED_AGENT: gpt-engineer",
-        _agent,
+        check=_agent,
     ),
     error_rule(
         "ENV304",
         "REPORTS_TO is orchestrator.",
         "Strict Envelope §3 REPORTS_TO: No other value is allowed",
         "Write `REPORTS_TO: orchestrator`.",
-        "REPORTS_TO: orchestrator",
-        "REPORTS_TO: team-lead",
-        _reports_to,
+        check=_reports_to,
+    ),
+    error_rule(
+        "ENV305",
+        "GATES_REQUIRED names the gates of the assignment, at least one.",
+        "Strict Envelope §4 No agent may omit GATES_REQUIRED",
+        "List the gates of the assignment.",
+        check=_gates_required,
+    ),
+    error_rule(
+        "ENV306",
+        "A gate is named by its id, without a remark.",
+        "Strict Envelope §3 GATES_PASSED: List of gate IDs",
+        "Write the gate's id: `GATE-`, then capitals, digits and hyphens; say in OUTPUT what a remark says.",
+        check=_gate_form,
+    ),
+    error_rule(
+        "ENV308",
+        "No item occurs twice in a list, and no file twice under EVIDENCE.",
+        "Interlock: a list of gates, inputs or evidence is a set",
+        "Keep one and take the other out.",
+        check=_repeated,
+    ),
+    error_rule(
+        "ENV309",
+        "An evidence entry is a relative path under artifacts/.",
+        "Strict Envelope §3 EVIDENCE: Each entry must be a valid relative file path",
+        "Cite the file by its path, which begins with `artifacts/`; take out whatever is not a path.",
+        check=_entry_form,
     ),
     error_rule(
         "ENV311",
-        "Each reason names the gate that failed.",
+        "Each reason names the gate that failed, one that the task requires or the project knows; NONE is alone.",
         "Strict Envelope §3 FAIL_REASONS: Each failure must reference a gate ID",
         "Begin each reason with the id of the gate that failed.",
-        _REASON_EXAMPLE,
-        "FAIL_REASONS:\n- the total is wrong",
-        _reason_gate,
-    ),
-    error_rule(
-        "ENV312",
-        "NONE is alone in FAIL_REASONS.",
-        "Strict Envelope §3 FAIL_REASONS",
-        "Take NONE out, or the reasons.",
-        _REASON_EXAMPLE,
-        f"{_REASON_EXAMPLE}\n- NONE",
-        _none_beside,
+        check=_reason_gate,
     ),
     error_rule(
         "ENV313",
         "The steps are numbered 1., 2., … without gaps.",
         "Strict Envelope §3 NEXT_ACTIONS: Clear, ordered list",
         "Number the steps from 1 upwards.",
-        "NEXT_ACTIONS:\n1. orchestrator to invoke visual-qa\n2. orchestrator to invoke a11y-auditor",
-        "NEXT_ACTIONS:\n1. orchestrator to invoke visual-qa\n3. orchestrator to invoke a11y-auditor",
-        _numbering,
+        check=_numbering,
     ),
     error_rule(
         "ENV314",
         "NEXT_ACTIONS is NONE only with APPROVED.",
         "Strict Envelope §3 NEXT_ACTIONS",
         "Write the step that follows.",
-        "NEXT_ACTIONS:\n1. orchestrator to invoke visual-qa",
-        "NEXT_ACTIONS: NONE",
-        _no_actions,
+        check=_no_actions,
+    ),
+    Rule(
+        "ENV315",
+        "warning",
+        "Evidence is cited in EVIDENCE, not in OUTPUT.",
+        "Strict Envelope §3 OUTPUT: Do not embed evidence here",
+        "Cite the file in EVIDENCE; write of it in OUTPUT without its path.",
+        check=_evidence_in_output,
+    ),
+    error_rule(
+        "ENV316",
+        'Inputs that look like paths exist; a warning with `[envelope] inputs = "warn"`.',
+        "Strict Envelope §3 INPUTS_USED: This prevents hallucinated inputs",
+        "Cite only what you read, under the path that it has.",
+        check=_inputs_exist,
     ),
 )

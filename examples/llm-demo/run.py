@@ -1,5 +1,8 @@
 """Runs the landing page twice with a small model of this machine as QA and reviewer; no key and no network.
 
+The model is behind an address of OpenAI's protocol, as any other would be: `serve.py` starts llama.cpp's server. Each
+task holds the model to the grammar of the envelope, as `validate-envelope --export lark` prints it.
+
     python examples/llm-demo/run.py [--dir FOLDER]
 
 Scripted agents build. In the first run the faults of the page are fixed once they are found; in the second the
@@ -10,15 +13,22 @@ Exit 0 when that holds, whatever the model said; 1 when it does not.
 """
 
 import argparse
+import re
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+import tomllib
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+import tomlkit
+
 import interlock
+from interlock.envelope.case import Case
+from interlock.envelope.export import Bounds, export
 from interlock.journal import Journal
 
 HERE: Final = Path(__file__).resolve().parent
@@ -26,9 +36,11 @@ PAGE: Final = Path(interlock.__file__).parent / "examples" / "landing-page"
 MARK: Final = ".interlock-demo"
 JUDGES: Final = ("visual-qa", "a11y-auditor", "code-reviewer")
 RUNS: Final = {
-    "fixed": ("task.toml", "the faults are fixed once they are found"),
-    "unfixed": ("task-unfixed.toml", "the implementer claims to have fixed them, and has not"),
+    "fixed": ("frontend-implementer", "the faults are fixed once they are found"),
+    "unfixed": ("frontend-implementer-unfixed", "the implementer claims to have fixed them, and has not"),
 }
+ANSWER: Final = Bounds(chars=100, lines=4, items=4, parts=5, part_chars=32)
+"""What the model may write: a page of text at most."""
 
 
 def main() -> int:
@@ -39,21 +51,59 @@ def main() -> int:
     _empty(folder)
     begun = time.monotonic()
     wrong: list[str] = []
-    for name, (task, story) in RUNS.items():
-        print(f"\n== {name}: {story}", flush=True)
-        root = folder / name
-        shutil.copytree(PAGE, root)
-        shutil.copyfile(HERE / task, root / task)
-        done = subprocess.run(
-            [sys.executable, "-m", "interlock", "run", task, "--root", str(root)], cwd=root, check=False
-        )
-        entries = [(entry.type, entry.data) for entry in Journal(root / "artifacts/interlock/events.jsonl").entries()]
-        _show([data for kind, data in entries if kind == "answer" and data["role"] in JUDGES])
-        wrong += [f"{name}: {text}" for text in _wrong(name, done.returncode, entries)]
+    with _served(folder) as address:
+        for name, (implementer, story) in RUNS.items():
+            print(f"\n== {name}: {story}", flush=True)
+            root = folder / name
+            shutil.copytree(PAGE, root)
+            (root / "task.toml").write_text(_task(implementer, address), encoding="utf-8")
+            done = subprocess.run(
+                [sys.executable, "-m", "interlock", "run", "task.toml", "--root", str(root)], cwd=root, check=False
+            )
+            journal = Journal(root / "artifacts/interlock/events.jsonl")
+            entries = [(entry.type, entry.data) for entry in journal.entries()]
+            _show([data for kind, data in entries if kind == "answer" and data["role"] in JUDGES])
+            wrong += [f"{name}: {text}" for text in _wrong(name, done.returncode, entries)]
     for text in wrong:
         print(f"WRONG: {text}")
     print(f"\n{'it does not hold' if wrong else 'it holds'}; {time.monotonic() - begun:.0f} s; runs in {folder}")
     return 1 if wrong else 0
+
+
+@contextmanager
+def _served(folder: Path) -> Generator[str]:
+    """Give the address of the model, whose server ends with this program."""
+    with (folder / "server.log").open("wb") as log:
+        command = [sys.executable, str(HERE / "serve.py"), str(folder / "model.gguf")]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True) as server:
+            assert server.stdin is not None
+            assert server.stdout is not None
+            address = server.stdout.readline().strip()
+            if not address:
+                raise SystemExit(f"the server of the model does not start; {folder}/server.log says why")
+            yield address
+            # The server ends with its input, which closes also when this program is killed.
+            server.stdin.close()
+
+
+def _task(implementer: str, address: str) -> str:
+    """Return the task of one run, with scripted build agents and the model in every role that judges."""
+    task = tomllib.loads((HERE / "task.toml").read_text(encoding="utf-8").replace("IMPLEMENTER", implementer))
+    for role in JUDGES:
+        case = Case(agent=role, task_id=task["task_id"], gates=tuple(task["gates_required"]))
+        grammar = export("lark", case, task=task["task"], bounds=ANSWER)
+        # llama.cpp's server reads Lark behind this line, with another spelling of repetitions.
+        grammar = "%llguidance {}\n\n" + re.sub(r"~(\d+)\.\.(\d+)", r"{\1,\2}", grammar)
+        task["agents"][role] = {
+            "runner": "chat",
+            "model": "openai:gemma-3-270m",
+            "base_url": address,
+            "tools": False,
+            "max_tokens": 2048,
+            "budget": {"seconds": 100},
+            "options": {"extra_body": {"grammar": grammar}},
+        }
+    return tomlkit.dumps(task)
 
 
 def _show(answers: Sequence[Mapping[str, Any]]) -> None:

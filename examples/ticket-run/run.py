@@ -3,8 +3,9 @@
     python examples/ticket-run/run.py [--dir FOLDER]
 
 The agent makes three mistakes on purpose: it quotes what no file says, it sets the ticket's state by hand, and it
-submits a ticket twice. The acting stage is delegated: two tasks with scripted agents that really edit files, behind
-the tests of the project. Exit 0 only when the run ends `complete`.
+submits a ticket twice. It does not act itself: each step of its plan becomes a task with scripted agents that really
+edit files, behind the tests of the project, and what came of the tasks is the payload of the acting stage. Exit 0 only
+when the run ends `complete`.
 """
 
 import argparse
@@ -33,8 +34,8 @@ TICKET_ID: Final = "EXIT-CODES-1"
 CODE: Final = "interlock/core/errors.py"
 HELP: Final = "interlock/cli/main.py"
 
-UNFINISHED: Final = "TKT142"
-"""The finding that delegated tasks are still worked on: submit again."""
+GATES: Final = ("GATE-MSG-STRICT", "GATE-TESTS", "GATE-REVIEW")
+WAIT_SECONDS: Final = 20.0
 
 Response = dict[str, Any]
 
@@ -87,7 +88,7 @@ class Agent:
         self.path.append(state if answer["gate_result"]["status"] == "pass" else f"{state} ({codes})")
         return answer
 
-    async def call(self, tool: str, **arguments: str) -> Response:
+    async def call(self, tool: str, **arguments: Any) -> Response:
         """Call a tool and return its structured answer."""
         result = await self.client.call_tool(tool, arguments)
         if result.structured_content is None:
@@ -172,7 +173,7 @@ async def gather(agent: Agent, root: Path) -> None:
 
 
 async def plan_and_act(agent: Agent) -> Response:
-    """Forge a state, plan in earnest, let the tasks act, and finish."""
+    """Forge a state, plan in earnest, have tasks act, and finish."""
     steps = [
         {
             "step_id": "step_1",
@@ -190,9 +191,16 @@ async def plan_and_act(agent: Agent) -> Response:
     await agent.submit({"plan_steps": steps}, "a plan, and a state set by hand", state="record_and_finalize")
     agent.say("", f"the file holds the server's ticket again: state {agent.ticket['state']}")
     await agent.submit({"plan_steps": steps}, "2 steps")
-    answer = await act(agent)
-    if agent.ticket["state"] != "record_and_finalize":
-        return answer
+    outcomes = await act(agent, steps)
+    agent.say("", f"the tasks ended {', '.join(outcomes.values())}")
+    if set(outcomes.values()) != {"APPROVED"}:
+        return {"next_state": agent.ticket["state"]}
+    acted = {
+        "actions_taken": [f"{step}: task {task_id(step)} ended {status}" for step, status in outcomes.items()],
+        "outputs": ["docs/exit-codes.md", CODE],
+        "checkpoints": [f"{step}: {', '.join(GATES)} passed" for step in outcomes],
+    }
+    await agent.submit(acted, "what came of the tasks")
     final = {
         "artifacts": ["docs/exit-codes.md", CODE],
         "final_summary": "A page names every exit code with its meaning, and the code points to it.",
@@ -201,27 +209,28 @@ async def plan_and_act(agent: Agent) -> Response:
     return await agent.submit(final, "2 artifacts, outcome success")
 
 
-async def act(agent: Agent) -> Response:
-    """Submit an empty payload until the tasks are at their end; anything else that comes in the way is for a person."""
-    while True:
-        answer = await agent.submit({}, "an empty payload: the 2 steps become tasks")
-        codes = {issue["code"] for issue in answer["gate_result"]["issues"]}
-        if UNFINISHED not in codes:
+async def act(agent: Agent, steps: list[dict[str, Any]]) -> dict[str, str]:
+    """Have each step carried out as a task, one after the other, until one is not approved; return how each ended."""
+    outcomes: dict[str, str] = {}
+    for step in steps:
+        name = step["step_id"]
+        agent.say("act_via_tools", f"{name} becomes task {task_id(name)}")
+        task = {
+            "task_id": task_id(name),
+            "task": step["intent"],
+            "gates_required": list(GATES),
+            "scope": ["docs/**", "interlock/**"],
+        }
+        state = await agent.call("task_begin", task=task)
+        while state["phase"] != "done":
+            state = await agent.call("task_next", run_id=state["run_id"], wait_seconds=WAIT_SECONDS)
+        outcomes[name] = state["status"]
+        if state["status"] != "APPROVED":
+            explained = await agent.call("task_status", run_id=state["run_id"])
+            agent.say("", f"  {name} failed: {'; '.join(explained['fail_reasons'])}")
+            agent.say("", f"  more: interlock explain {task_id(name)} --root {shlex.quote(str(agent.root))}")
             break
-    copy = agent.root / "artifacts/interlock/tickets" / agent.ticket["run_id"] / "act_via_tools.json"
-    tell_ends(agent, json.loads(copy.read_text(encoding="utf-8")) if copy.exists() else {})
-    return answer
-
-
-def tell_ends(agent: Agent, acted: Mapping[str, list[str]]) -> None:
-    """Print how each task ended, and for one that ended BLOCKED its reasons and where to read more."""
-    for action in acted.get("actions_taken", []):
-        agent.say("", f"  {action}")
-    for check in acted.get("checkpoints", []):
-        step, _, reasons = check.partition(": BLOCKED; ")
-        if reasons:
-            agent.say("", f"  {step} failed: {reasons}")
-            agent.say("", f"  more: interlock explain {task_id(step)} --root {shlex.quote(str(agent.root))}")
+    return outcomes
 
 
 def task_id(step: str) -> str:

@@ -15,7 +15,8 @@ def check_gate(gate: GateSpec, subjects: Sequence[Subject], *, in_run: bool, tre
     """Judge the evidence of one gate; it is passed when no finding is an error.
 
     Files under keys that the gate does not use are left aside. In a graph run, a machine must be able to judge
-    everything, and a report must name the tree by its digest, where that is known.
+    everything, and a report must name the tree by its digest, where that is known. A key of the check has its files in
+    `gate.evidence` (`registry.build_protocol` sees to it).
     """
     keys = EVIDENCE_KEYS if gate.any_evidence else gate.evidence
     by_key: dict[EvidenceKey, Subjects] = {key: [s for s in subjects if s.key == key] for key in keys}
@@ -27,10 +28,10 @@ def check_gate(gate: GateSpec, subjects: Sequence[Subject], *, in_run: bool, tre
             return missing
     match gate.check:
         case "visual":
-            shots = check_collected(gate.id, "screenshots", by_key.get("screenshots", ()), in_run=in_run)
-            return shots + check_collected(gate.id, "console", by_key.get("console", ()), in_run=in_run)
+            shots = check_collected(gate.id, "screenshots", by_key["screenshots"], in_run=in_run)
+            return shots + check_collected(gate.id, "console", by_key["console"], in_run=in_run)
         case "a11y":
-            return check_collected(gate.id, "a11y", by_key.get("a11y", ()), in_run=in_run)
+            return check_collected(gate.id, "a11y", by_key["a11y"], in_run=in_run)
         case "report":
             from interlock.gates.checks.texts import check_report  # noqa: PLC0415
 
@@ -49,16 +50,21 @@ def check_collected(gate_id: str, key: EvidenceKey, subjects: Subjects, *, in_ru
     """Judge the files under one key that Interlock's browser collects."""
     match key:
         case "screenshots":
-            from interlock.gates.checks.images import check_visual as check  # noqa: PLC0415
+            from interlock.gates.checks.images import check_visual  # noqa: PLC0415
+
+            return check_visual(gate_id, subjects)
         case "console":
-            from interlock.gates.checks.console import check_console as check  # noqa: PLC0415
+            from interlock.gates.checks.console import check_console  # noqa: PLC0415
+
+            return check_console(gate_id, subjects, in_run=in_run)
         case "a11y":
-            from interlock.gates.checks.a11y import check_a11y as check  # noqa: PLC0415
+            from interlock.gates.checks.a11y import check_a11y  # noqa: PLC0415
+
+            return check_a11y(gate_id, subjects, in_run=in_run)
         case "reports":
             return []
         case _:
             assert_never(key)
-    return check(gate_id, subjects, in_run=in_run)
 
 
 def _nothing(gate_id: str, field: str, where: str) -> Finding:

@@ -2,12 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from interlock.core.finding import Finding
 from interlock.envelope.protocol import EvidenceKey
 from interlock.gates import rules
 from interlock.gates.evidence import EvidenceFile
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+
+
+_BLANKS: Final = b"\xef\xbb\xbf \t\r\n"
+"""What may stand before JSON, the mark of byte order too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,5 +37,24 @@ class Subject:
         made = rules.finding(code, message, found=found, expected=expected, fix=fix, field=f"EVIDENCE.{self.key}")
         return made._replace(line=self.line, column=self.column)
 
+    def unjudged(self, gate: str, reason: str, *, in_run: bool) -> Finding:
+        """Return the finding of what no collector wrote: an error (`EVD531`), for prose outside of a run a note."""
+        # What begins like JSON was meant for a machine, as the lists of `axe-cli` are: it is refused, and no prose.
+        if in_run or self.file.data.lstrip(_BLANKS).startswith((b"{", b"[")):
+            return self.finding("EVD531", gate, f"{self.shown} is not what a collector writes.", found=reason)
+        return self.prose(gate, reason)
+
+    def prose(self, gate: str, reason: str = "a report in prose") -> Finding:
+        """Return the note (`EVD553`) that no machine judged the file."""
+        message = f"{self.shown} is there and has content; no machine judged what it says."
+        return self.finding("EVD553", gate, message, found=reason)
+
 
 Subjects: TypeAlias = Sequence[Subject]
+
+
+def why(error: "ValidationError") -> str:
+    """Say what is wrong with JSON of another shape: the place and the reason of its first fault."""
+    fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    place = ".".join(map(str, fault["loc"]))
+    return rules.quote(f"{place}: {fault['msg']}" if place else fault["msg"])

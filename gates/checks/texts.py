@@ -1,94 +1,68 @@
 """Reports and command logs: text that a person or a command left behind."""
 
-from typing import Any, Final
+from typing import Final, Literal
+
+from pydantic import BaseModel, Field, ValidationError
 
 from interlock.core.finding import Finding
 from interlock.gates import rules
-from interlock.gates.checks.sealed import check_sealed
-from interlock.gates.checks.shapes import FLAG, TEXT, Leaf, MalformedError, Shape, conform, decode, loads, one_of, whole
-from interlock.gates.checks.subject import Subject, Subjects
+from interlock.gates.checks.sealed import Sealed, check_sealed
+from interlock.gates.checks.subject import Subject, Subjects, why
 
 COMMAND_SCHEMA: Final = "interlock.command/1"
-_HEADER_BYTES: Final = 512 * 1024
-_HEADER: Final[Shape] = {
-    "schema": one_of(COMMAND_SCHEMA), "gate": TEXT, "argv": [TEXT], "timed_out": FLAG,
-    "exit_status": whole(optional=True), "sealed": Leaf(lambda value: isinstance(value, dict | None), "is no object"),
-}  # fmt: skip
-SHOWN: Final = 5
+
+
+class _Header(BaseModel, strict=True):
+    format: Literal["interlock.command/1"] = Field(alias="schema")
+    gate: str
+    argv: list[str]
+    timed_out: bool
+    exit_status: int | None = None
+    sealed: Sealed | None = None
 
 
 def check_report(gate: str, subjects: Subjects, *, in_run: bool, tree: str | None) -> list[Finding]:
-    """Judge review reports: text with content; in a run at least one names the reviewed tree."""
-    findings: list[Finding] = []
-    named = False
-    for subject in subjects:
-        try:
-            text = decode(subject.file.data)
-            if not text.strip():
-                raise MalformedError("nothing but white space")  # noqa: TRY301 - reported below with the other reasons
-        except MalformedError as error:
-            message = f"{subject.shown} is no report that can be read."
-            findings.append(subject.finding("EVD551", gate, message, found=str(error)))
-            continue
-        named = named or (tree is not None and tree in text)
-    if in_run and tree is not None and subjects and not named and not findings:
-        message, found = "no report names the tree that was reviewed.", f"no `{tree}` in {subjects[-1].shown}"
-        fix = f"Review the present files, write `Reviewed tree: {tree}` into the report, and cite it."
-        findings.append(subjects[-1].finding("EVD552", gate, message, found=found, fix=fix))
-    for subject in () if in_run else subjects:
-        message = f"{subject.shown} is there and has content; no machine judged what it says."
-        findings.append(subject.finding("EVD553", gate, message, found="a report in prose"))
-    return findings
+    """Judge review reports: in a run at least one names the reviewed tree; elsewhere nobody judges them."""
+    if not in_run:
+        return [subject.prose(gate) for subject in subjects]
+    if tree is None or not subjects or any(tree.encode() in subject.file.data for subject in subjects):
+        return []
+    message, found = "no report names the tree that was reviewed.", f"no `{tree}` in {subjects[-1].shown}"
+    fix = f"Review the present files, write `Reviewed tree: {tree}` into the report, and cite it."
+    return [subjects[-1].finding("EVD552", gate, message, found=found, fix=fix)]
 
 
 def check_command(gate: str, subjects: Subjects, *, in_run: bool) -> list[Finding]:
     """Judge the logs of a command gate by the exit status in their header; other reports are left aside."""
     findings: list[Finding] = []
-    headers: list[tuple[Subject, dict[str, Any]]] = []
-    reasons: list[str] = []
+    others: list[Finding] = []
     for subject in subjects:
         try:
-            headers.append((subject, _header(subject.file.data[:_HEADER_BYTES].partition(b"\n")[0], gate)))
-        except MalformedError as error:
-            reasons.append(f"{subject.shown}: {error}")
-    for subject, header in headers:
-        try:
-            findings.extend(_judge_log(gate, subject, header))
-        except MalformedError as error:
-            reasons.append(f"{subject.shown}: {error}")
-            headers = []
-    if subjects and not headers:
-        code, what = "EVD557", "can be judged by a machine"
-        if in_run:
-            code, what = "EVD554", "was written by the gate's command"
-        expected = f"a log that begins with a JSON line of schema {COMMAND_SCHEMA} for {gate}"
-        found = "; ".join(reasons[:SHOWN])
-        findings.append(subjects[-1].finding(code, gate, f"no report {what}.", found=found, expected=expected))
-    return findings
+            # Behind the first line stands the output of the command, which may claim anything.
+            header = _Header.model_validate_json(subject.file.data.partition(b"\n")[0])
+        except ValidationError as error:
+            others.append(subject.unjudged(gate, why(error), in_run=in_run))
+            continue
+        if header.gate == gate:
+            findings += _judge_log(gate, subject, header)
+        else:
+            others.append(subject.unjudged(gate, f"a log of {rules.quote(header.gate)}", in_run=in_run))
+    return others if len(others) == len(subjects) else findings
 
 
-def _judge_log(gate: str, subject: Subject, header: dict[str, Any]) -> list[Finding]:
-    shown = rules.quote(" ".join(header["argv"]))
-    if header["timed_out"]:
+def _judge_log(gate: str, subject: Subject, header: _Header) -> list[Finding]:
+    shown = rules.quote(" ".join(header.argv))
+    if header.timed_out:
         message = f"the command {shown} did not end in time and was stopped."
         return [subject.finding("EVD556", gate, message, found="timed_out is true")]
-    if (sealed := header.get("sealed")) is not None:
-        return list(check_sealed(gate, subject, sealed))
-    if (status := header.get("exit_status")) != 0:
-        found = f"exit status {status}; {_last_line(subject.file.data)}"
-        message = f"the command {shown} ended with status {status}."
+    if header.sealed is not None:
+        return list(check_sealed(gate, subject, header.sealed))
+    if header.exit_status != 0:
+        found = f"exit status {header.exit_status}; {_last_line(subject.file.data)}"
+        message = f"the command {shown} ended with status {header.exit_status}."
         fix = f"Fix what the command reports in {subject.shown}, then have it run again."
         return [subject.finding("EVD555", gate, message, found=found, fix=fix)]
     return []
-
-
-def _header(line: bytes, gate: str) -> dict[str, Any]:
-    """Read the header of a command log."""
-    header = loads(line)
-    conform(header, _HEADER, "the first line", more=True)
-    if header["gate"] != gate:
-        raise MalformedError(f"the log is of the gate {rules.quote(header['gate'])}")
-    return header
 
 
 def _last_line(data: bytes) -> str:

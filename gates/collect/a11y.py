@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -10,7 +10,7 @@ from interlock.gates.checks.a11y import SCHEMA
 from interlock.gates.collect.cdp import CdpError
 from interlock.gates.collect.engines import LISTS, Engine
 from interlock.gates.collect.errors import collector_error
-from interlock.gates.collect.page import Frame, Motion, Page, script
+from interlock.gates.collect.page import Frame, Page, script
 from interlock.gates.collect.site import Target
 
 _IMPACTS: Final = ("minor", "moderate", "serious", "critical")
@@ -37,10 +37,9 @@ class AuditedFrame:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """What the engines found in a page at one width, with or without reduced motion."""
+    """What the engines found in a page at one width."""
 
     width: int
-    motion: Motion
     frames: tuple[AuditedFrame, ...]
 
 
@@ -49,17 +48,14 @@ _Started: TypeAlias = list[tuple[Frame, dict[str, tuple[int, int]]]]
 
 
 def audit(pages: Sequence[Page], engines: Sequence[Engine]) -> list[Audit]:
-    """Run every engine in every frame of some pages at rest, in all pages at the same time.
-
-    COL308 when a frame was not analysed, COL309 when the page hides its document from checkers.
-    """
+    """Run every engine in every frame of some pages at rest, in all at the same time; COL308 where one cannot."""
     started = [(page, _start(page, engines)) for page in pages]
     return [_finish(page, frames) for page, frames in started]
 
 
 def _start(page: Page, engines: Sequence[Engine]) -> _Started:
     frames = page.frames()
-    _open_closed_shadows(page, frames)
+    # Before the engines run: contrast in the middle of a fade would differ from run to run.
     page.still(frames)
     visible = _visible(page, frames)
     started: _Started = []
@@ -70,8 +66,6 @@ def _start(page: Page, engines: Sequence[Engine]) -> _Started:
             continue
         if frame.failed:
             raise collector_error("COL308", f"The frame {frame.failed} did not load, so it was not analysed.")
-        if names := page.evaluate(frame, script("guard")):
-            raise collector_error("COL309", f"In {frame.url} elements take the names {', '.join(names[:5])}.")
         for engine in engines:
             run = f"({script(engine.script)})({engine.options(in_frame=bool(frame.parent))})"
             source = f"{script('prepare')}\n{engine.source}\n;0"
@@ -95,14 +89,14 @@ def _finish(page: Page, frames: _Started) -> Audit:
     if len(audited) - 1 < children or len(page.frames()) != len(audited):
         raise collector_error("COL308", f"{page.name} has {children} frames, and {len(audited) - 1} could be analysed.")
     page.check()
-    return Audit(page.width, page.motion, tuple(audited))
+    return Audit(page.width, tuple(audited))
 
 
 def _locate(page: Page, frame: Frame, audited: AuditedFrame) -> None:
     """Add to each violation in the page's own document where its element lies, for pictures of it; frames have none."""
-    nodes = [
-        node for lists in audited.lists.values() for rule in lists["violations"] for node in rule["nodes"]
-    ][:_MAX_BOXES]  # fmt: skip
+    nodes = [node for lists in audited.lists.values() for rule in lists["violations"] for node in rule["nodes"]][
+        :_MAX_BOXES
+    ]
     if nodes:
         targets = json.dumps([node["target"] for node in nodes])
         for node, box in zip(nodes, page.evaluate(frame, f"({script('boxes')})({targets})"), strict=True):
@@ -127,9 +121,9 @@ def _result(page: Page, frame: Frame, engine: str, asked: tuple[int, int]) -> di
 def merge(target: Target, engines: Sequence[Engine], audits: Sequence[Audit]) -> dict[str, Any]:
     """Merge the runs of all views, frames and engines into the report.
 
-    A rule is listed once for each list, frame and engine; its nodes say at which widths, and with which preference for
-    motion, they were found, and in `boxes` where they lie at each width. Nodes are kept for violations and for what an
-    engine could not decide (`incomplete`); the other lists give their number.
+    A rule is listed once for each list, frame and engine; its nodes say at which widths they were found, and in `boxes`
+    where they lie at each. Nodes are kept for violations and for what an engine could not decide (`incomplete`); the
+    other lists give their number.
     """
     rules: dict[str, dict[tuple[int, str, str], dict[str, Any]]] = {name: {} for name in LISTS}
     numbers: dict[tuple[str, int], int] = {}
@@ -140,22 +134,20 @@ def merge(target: Target, engines: Sequence[Engine], audits: Sequence[Audit]) ->
             # A layout may have a frame at one width alone; the n-th one of an address is the same at every width.
             number = numbers.setdefault((frame.url, seen[frame.url]), len(numbers))
             seen[frame.url] += 1
-            row = frames.setdefault(
-                number, {"id": number, "url": frame.url, "hidden": True, "withheld": 0, "error": None}
-            )
+            row = frames.setdefault(number, {"id": number, "url": frame.url, "hidden": True, "withheld": 0})
+            # Hidden is what nobody sees at any width; withheld, what is so at the worst.
             row["hidden"] = row["hidden"] and frame.hidden
             row["withheld"] = max(row["withheld"], frame.withheld)
             for engine, lists in frame.lists.items():
                 for name in LISTS:
                     for found in lists[name]:
                         place = (number, engine, found["id"])
-                        _add(rules[name], place, found, view, with_nodes=name in ("violations", "incomplete"))
+                        _add(rules[name], place, found, view.width, with_nodes=name in ("violations", "incomplete"))
     return {
         "schema": SCHEMA,
         "target": target.text,
         "engines": [{"name": engine.name, "version": engine.version} for engine in engines],
         "widths": sorted({view.width for view in audits}),
-        "motion": list(dict.fromkeys(view.motion for view in audits)),
         "frames": [frames[number] for number in sorted(frames)],
         **{name: [rules[name][key] for key in sorted(rules[name])] for name in LISTS},
     }
@@ -165,15 +157,15 @@ def _add(
     rules: dict[tuple[int, str, str], dict[str, Any]],
     place: tuple[int, str, str],
     found: dict[str, Any],
-    view: Audit,
+    width: int,
     *,
     with_nodes: bool,
 ) -> None:
     """Add one rule's result in one view to the merged list."""
     frame, engine, _ = place
     named = {key: found.get(key) for key in _RULE_KEYS}
-    rule = rules.setdefault(place, {**named, "engine": engine, "frame": frame, "widths": [], "motion": [], "nodes": []})
-    _seen_in(rule, view)
+    rule = rules.setdefault(place, {**named, "engine": engine, "frame": frame, "widths": [], "nodes": []})
+    _seen_at(rule, width)
     rule["impact"] = max(rule["impact"], found.get("impact"), key=_severity)
     if not with_nodes:
         rule["node_count"] = max(rule.get("node_count", 0), len(found["nodes"]))
@@ -182,18 +174,17 @@ def _add(
     for node in found["nodes"]:
         name = json.dumps(node["target"])
         if name not in known:
-            known[name] = {**{key: node.get(key) for key in _NODE_KEYS}, "widths": [], "motion": []}
+            known[name] = {**{key: node.get(key) for key in _NODE_KEYS}, "widths": []}
             rule["nodes"].append(known[name])
-        _seen_in(known[name], view)
+        _seen_at(known[name], width)
         if node.get("box"):
-            known[name].setdefault("boxes", {}).setdefault(str(view.width), node["box"])
+            known[name].setdefault("boxes", {}).setdefault(str(width), node["box"])
 
 
-def _seen_in(row: dict[str, Any], view: Audit) -> None:
-    """Note a view with a rule or a node, once."""
-    for key, value in (("widths", view.width), ("motion", view.motion)):
-        if value not in row[key]:
-            row[key].append(value)
+def _seen_at(row: dict[str, Any], width: int) -> None:
+    """Note the width of a view with a rule or a node, once."""
+    if width not in row["widths"]:
+        row["widths"].append(width)
 
 
 def _severity(impact: str | None) -> int:
@@ -208,6 +199,7 @@ def _visible(page: Page, frames: list[Frame]) -> dict[str, bool]:
     """
     by_id = {frame.id: frame for frame in frames}
     visible: dict[str, bool] = {}
+    # Parents first, since a frame in a hidden one is hidden.
     for frame in sorted(frames, key=lambda frame: _depth(frame, by_id)):
         parent = by_id.get(frame.parent)
         if parent is None or not visible[parent.id]:
@@ -223,36 +215,3 @@ def _visible(page: Page, frames: list[Frame]) -> dict[str, bool]:
 
 def _depth(frame: Frame, by_id: dict[str, Frame]) -> int:
     return 0 if frame.parent not in by_id else 1 + _depth(by_id[frame.parent], by_id)
-
-
-def _open_closed_shadows(page: Page, frames: list[Frame]) -> None:
-    """Let each isolated world see into closed shadow roots; the page's own world still cannot."""
-    by_id = {frame.id: frame for frame in frames}
-    for session in dict.fromkeys(frame.session for frame in frames):
-        # A list and not a tree: the browser refuses to write down a tree of some hundred levels.
-        nodes = page.call("DOM.getFlattenedDocument", {"depth": -1, "pierce": True}, session)["nodes"]
-        for frame_id, *pair in _closed_shadows(nodes, page.root_frame(session)):
-            frame = by_id[frame_id]
-            wanted = [{"backendNodeId": node, "executionContextId": frame.context} for node in pair]
-            host, root = (page.call("DOM.resolveNode", node, session)["object"]["objectId"] for node in wanted)
-            opening = {"functionDeclaration": script("open-shadow"), "arguments": [{"objectId": root}]}
-            page.call("Runtime.callFunctionOn", {"objectId": host, **opening}, session)
-
-
-def _closed_shadows(nodes: list[dict[str, Any]], frame: str) -> Iterator[tuple[str, int, int]]:
-    """Yield frame id, host and root (backend node ids) of every closed shadow root among flat DevTools DOM nodes."""
-    above = {node["nodeId"]: node["parentId"] for node in nodes if "parentId" in node}
-    documents: dict[int, str] = {}
-    hosts: list[tuple[dict[str, Any], dict[str, Any]]] = []
-    for node in nodes:
-        if "contentDocument" in node:
-            documents[node["contentDocument"]["nodeId"]] = node["frameId"]
-        for root in node.get("shadowRoots", []):
-            above[root["nodeId"]] = node["nodeId"]
-            hosts.append((node, root))
-    for host, root in hosts:
-        if root.get("shadowRootType") == "closed":
-            place = host["nodeId"]
-            while place not in documents and place in above:
-                place = above[place]
-            yield documents.get(place, frame), host["backendNodeId"], root["backendNodeId"]

@@ -4,7 +4,6 @@ import fcntl
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Final
@@ -18,11 +17,8 @@ PLAYWRIGHT_PATTERNS: Final = (
     "chromium_headless_shell-*/chrome-*/chrome-headless-shell",
     "chromium_headless_shell-*/chrome-*/headless_shell",
     "chromium-*/chrome-*/chrome",
-    "chromium-*/chrome-*/*.app/Contents/MacOS/*",
 )
 """Where `playwright install` puts its browsers, below its own folder."""
-
-APPLICATIONS: Final = ("/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",)
 
 SWITCHES: Final = (
     "--headless",
@@ -65,29 +61,23 @@ SWITCHES: Final = (
 )
 
 
-def find_browser(explicit: str | None = None, environ: Mapping[str, str] = os.environ) -> str:
-    """Return the path of the Chromium to use, or raise COL301.
-
-    The caller's choice, `explicit`, wins, and so does INTERLOCK_BROWSER after it. Neither ever falls back.
-    """
-    for source, wish in (("the browser argument", explicit), ("INTERLOCK_BROWSER", environ.get("INTERLOCK_BROWSER"))):
-        if wish:
-            found = shutil.which(wish, path=environ.get("PATH"))
-            if found is None:
-                raise collector_error(
-                    "COL301",
-                    f"{source} says {wish!r}, and no program is there.",
-                    "Correct the path or unset it to let the search decide.",
-                )
-            return found
+def find_browser(environ: Mapping[str, str] = os.environ) -> str:
+    """Return the path of the Chromium to use, or raise COL301. INTERLOCK_BROWSER wins, and never falls back."""
+    if wish := environ.get("INTERLOCK_BROWSER"):
+        found = shutil.which(wish, path=environ.get("PATH"))
+        if found is None:
+            message = f"INTERLOCK_BROWSER says {wish!r}, and no program is there."
+            raise collector_error("COL301", message, "Correct the path or unset it to let the search decide.")
+        return found
     for name in NAMES:
         if found := shutil.which(name, path=environ.get("PATH")):
             return found
     folder = playwright_folder(environ)
-    installed = (path for pattern in PLAYWRIGHT_PATTERNS for path in sorted(folder.glob(pattern), reverse=True))
-    for path in (*installed, *map(Path, APPLICATIONS)):
-        if os.access(path, os.X_OK) and path.is_file():
-            return str(path)
+    for pattern in PLAYWRIGHT_PATTERNS:
+        # The newest build: their numbers are in the names of the folders.
+        for path in sorted(folder.glob(pattern), reverse=True):
+            if os.access(path, os.X_OK) and path.is_file():
+                return str(path)
     raise collector_error(
         "COL301",
         f"No browser was found: INTERLOCK_BROWSER is not set, PATH has no {', '.join(NAMES)}, and {folder} has none.",
@@ -96,10 +86,8 @@ def find_browser(explicit: str | None = None, environ: Mapping[str, str] = os.en
 
 def playwright_folder(environ: Mapping[str, str] = os.environ) -> Path:
     """Return the folder in which Playwright keeps its browsers on this system."""
-    if chosen := environ.get("PLAYWRIGHT_BROWSERS_PATH"):
-        return Path(chosen)
-    home = Path(environ.get("HOME") or "/")
-    return home / ("Library/Caches/ms-playwright" if sys.platform == "darwin" else ".cache/ms-playwright")
+    chosen = environ.get("PLAYWRIGHT_BROWSERS_PATH")
+    return Path(chosen) if chosen else Path(environ.get("HOME") or "/") / ".cache/ms-playwright"
 
 
 class Browser:
@@ -113,8 +101,10 @@ class Browser:
         to_browser, write_fd = _pipe()
         read_fd, from_browser = _pipe()
         # Requests are decided one by one in DevTools; this is the wall for what DevTools does not see (WebSocket).
+        # `<-loopback>` takes back that Chromium passes the proxy by for addresses of this machine.
         network = ["--proxy-server=http://127.0.0.1:9", f"--proxy-bypass-list=<-loopback>;{proxy_bypass or ''}"]
         command = [path, *SWITCHES, *network, f"--user-data-dir={profile}"]
+        # Chromium refuses to start its sandbox for root, as in most containers.
         if os.geteuid() == 0:
             command.append("--no-sandbox")
         environ = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(profile), "LANG": "C.UTF-8", "TZ": "UTC"}

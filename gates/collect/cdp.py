@@ -51,6 +51,7 @@ class Connection:
         """Called for each event. It may `post` and raise, never `call`."""
         self._buffer = bytearray()
         self._last_id = 0
+        # A command may be larger than the pipe, as one with a whole engine in it.
         self._unsent: deque[memoryview] = deque()
         self._is_sending = False
         self._posted: dict[int, tuple[str, Callable[[], None]]] = {}
@@ -136,6 +137,7 @@ class Connection:
         chunk = os.read(self._read_fd, 1 << 20)
         if not chunk:
             raise _crashed()
+        # Messages are as long as a screenshot: they come in many reads, and several in one.
         self._buffer += chunk
         *messages, rest = self._buffer.split(b"\0")
         self._buffer = rest

@@ -19,8 +19,12 @@ TAGS: Final = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22a", "wcag22aa"
 """What axe runs: WCAG 2.2 level AA and everything below it, and good practice, which is a warning."""
 
 PAGE_RULES: Final = (
-    "aria-hidden-body", "document-title", "html-has-lang", "meta-viewport", "meta-viewport-large",
-)  # fmt: skip
+    "aria-hidden-body",
+    "document-title",
+    "html-has-lang",
+    "meta-viewport",
+    "meta-viewport-large",
+)
 """Rules of axe about a whole page, which it applies to the outermost document alone."""
 
 AXE_LEFT_OUT: Final = {

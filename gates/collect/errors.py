@@ -5,7 +5,7 @@ from typing import Final
 from interlock.core.rule import rules
 from interlock.gates.errors import CollectorError
 
-ERRORS: Final = rules({
+_ROWS: Final = {
     "COL301": (
         "No browser.",
         "Run `apt-get install chromium-headless-shell` or `playwright install chromium`, or set INTERLOCK_BROWSER.",
@@ -20,21 +20,12 @@ ERRORS: Final = rules({
         "Run it again; when it repeats, read the lines above, or set INTERLOCK_BROWSER to another Chromium.",
     ),
     "COL305": (
-        "Page not loaded.",
-        "Make the page answer with a status below 400 and finish loading; check that its server runs.",
+        "Page not loaded, or gone.",
+        "Make the page answer with a status below 400, load, and stay: take redirects and reloads out.",
     ),
-    "COL306": (
-        "Page left.",
-        "Name the page that is meant as the target, and take the automatic redirect or reload out of it.",
-    ),
-    "COL307": ("Page gone.", "Look for what makes the page crash or close itself, and remove it."),
     "COL308": (
         "Frame not analysed.",
         "Serve the frame's document from the page's own origin, or take the frame out of the page.",
-    ),
-    "COL309": (
-        "Page hides its document.",
-        "Rename these elements: their name or id takes the place of a DOM property, so that a checker misses content.",
     ),
     "COL310": (
         "Collector failed.",
@@ -44,8 +35,10 @@ ERRORS: Final = rules({
         "Evidence not written.",
         "Make sure that the disk has space and that artifacts/ and its folders are real folders that you may write to.",
     ),
-})  # fmt: skip
+}
 """Code, what it means, and what to do about it."""
+
+ERRORS: Final = rules(_ROWS)
 
 
 def collector_error(code: str, message: str, fix: str = "") -> CollectorError:

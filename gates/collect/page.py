@@ -1,4 +1,4 @@
-"""One page at one width: opened in a closed network, listened to in every frame and worker, used a little, held still.
+"""One page at one width: opened in a closed network, listened to in every frame and worker, held still.
 
 Several pages are open at once, so nothing here waits for one of them that can wait for all: `gates.collect.look` does.
 """
@@ -27,10 +27,6 @@ TOUCHED: Final = frozenset({375})
 MAX_HEIGHT: Final = 10_000
 """A screenshot ends here, and so does scrolling: an endless page must come to an end."""
 
-Motion: TypeAlias = Literal["reduce", "no-preference"]
-MOTIONS: Final[tuple[Motion, ...]] = ("reduce", "no-preference")
-"""What a page finds that its user prefers; each width is looked at with both."""
-
 Scheme: TypeAlias = Literal["light", "dark"]
 """The colours that a page finds preferred."""
 
@@ -38,6 +34,9 @@ QUIET_SECONDS: Final = 0.15
 
 SOON_SECONDS: Final = 2.0
 """An animation that ends within this time is shown at its end; a longer one as people see it at that moment."""
+
+SHARE: Final = 0.25
+"""Where in its round an endless animation is held."""
 
 _DOCUMENT: Final = ("Network", "Runtime", "Log", "Page", "DOM", "Inspector")
 DOMAINS: Final = {
@@ -93,7 +92,7 @@ class Frame:
 
 
 class Page:
-    """A page in a browser context of its own, in a window so many CSS pixels wide, with what its user prefers.
+    """A page in a browser context of its own, in a window so many CSS pixels wide.
 
     What waits or asks raises `CollectorError` (COL303 to COL308), and `CdpError` for what was refused or threw.
     """
@@ -103,14 +102,12 @@ class Page:
         connection: Connection,
         target: Target,
         width: int,
-        motion: Motion = "reduce",
         scheme: Scheme = "light",
         cookie: Cookie | None = None,
     ) -> None:
-        self.recorder = Recorder(width, motion)
+        self.recorder = Recorder(width)
         self.traffic = Traffic(connection, target, self.recorder)
         self.width = width
-        self.motion: Motion = motion
         self._scheme: Scheme = scheme
         self._cookie = cookie
         self._connection = connection
@@ -126,14 +123,12 @@ class Page:
         self._loaded: set[str] = set()
         self._commits: list[tuple[str, str]] = []
         self._left_for = ""
-        self._cut: set[str] = set()
         self._events: dict[str, Callable[[str, dict[str, Any]], None]] = {
             **self.traffic.events,
             "Inspector.targetCrashed": self._on_crash,
             "Log.entryAdded": lambda _, row: self.recorder.browser_log(row["entry"]),
             "Page.frameNavigated": self._on_navigated,
             "Page.frameRequestedNavigation": self._on_leaving,
-            "Page.frameStoppedLoading": self._on_stopped,
             "Page.javascriptDialogOpening": self._on_dialog,
             "Page.lifecycleEvent": self._on_lifecycle,
             "Runtime.bindingCalled": self._on_reported,
@@ -147,6 +142,7 @@ class Page:
 
     def handle(self, session: str, method: str, params: dict[str, Any]) -> None:
         """Take one event of the browser."""
+        # All views share one connection, so each looks at the events of its own sessions.
         listener = self._events.get(method)
         # A page that was thrown away may still have things to say; they are not about this one.
         if listener is not None and (not session or session in self._known):
@@ -156,6 +152,7 @@ class Page:
         """Open the page without waiting for anything that it does."""
         call = self._connection.call
         self._context = call("Target.createBrowserContext")["browserContextId"]
+        # Empty at first: all that listens is in place before the page's first line runs.
         call("Target.createTarget", {"url": "about:blank", "browserContextId": self._context})
         self._connection.wait(lambda: bool(self._session))
         self._frame = call("Page.getFrameTree", session=self._session)["frameTree"]["frame"]["id"]
@@ -176,35 +173,12 @@ class Page:
     @property
     def is_loaded(self) -> bool:
         """Whether the page has loaded, or never will."""
-        return self._loader in self._loaded or bool(self._left_for or self.is_stopped or len(self._commits) > 1)
-
-    @property
-    def is_stopped(self) -> bool:
-        """Whether loading ended before it was complete."""
-        return self._loader in self._cut
+        # A page that left will not load; `check` says so.
+        return self._loader in self._loaded or bool(self._left_for or len(self._commits) > 1)
 
     def scroll(self) -> int:
         """Begin to scroll through the page and back; return what `finish` takes."""
         return self.begin(self.frames()[0], f"({script('settle')})({MAX_HEIGHT})")
-
-    def size(self, *, turned: bool = False) -> None:
-        """Give the window its size, or that of a device which is turned by a quarter."""
-        sides = (self.width, HEIGHTS.get(self.width, HEIGHTS[1280]))
-        width, height = reversed(sides) if turned else sides
-        metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
-        self._connection.post("Emulation.setDeviceMetricsOverride", metrics, self._session)
-
-    def stretch(self, width: int) -> None:
-        """Give the window another width than that of the view, which is the last thing to be done with it."""
-        self.width = width
-        self.size()
-
-    def show(self, *, visible: bool) -> None:
-        """Put the page behind another one, or in front again; either way it is notified."""
-        state = {"state": "active" if visible else "frozen"}
-        self._connection.post("Page.setWebLifecycleState", state, self._session)
-        if visible:
-            self._connection.post("Emulation.setFocusEmulationEnabled", {"enabled": True}, self._session)
 
     def check(self) -> None:
         """Make sure that the page is still the page that was asked for."""
@@ -213,11 +187,9 @@ class Page:
             raise collector_error("COL305", f"{self._target.text} was answered with status {status}.")
         elsewhere = next((url for _, url in self._commits if not _same_page(url, self._target.url)), self._left_for)
         if elsewhere:
-            raise collector_error("COL306", f"{self._target.text} left for {elsewhere} by itself.")
+            raise collector_error("COL305", f"{self._target.text} left for {elsewhere} by itself.")
         if len({loader for loader, _ in self._commits}) > 1:
-            raise collector_error("COL306", f"{self._target.text} reloads itself.")
-        if self.is_stopped:
-            raise collector_error("COL305", f"{self._target.text} stopped its own loading before it was complete.")
+            raise collector_error("COL305", f"{self._target.text} reloads itself.")
 
     def frames(self) -> list[Frame]:
         """Return every document of the page, the main one first, each with a fresh isolated world, or raise COL308."""
@@ -233,15 +205,10 @@ class Page:
         return [self._enter(session, frame) for session, tree in trees for frame in _flat(tree)]
 
     def still(self, frames: list[Frame] | None = None) -> None:
-        """Hold every animation: a moving page looks different each time.
-
-        An endless one is held at another share of its round in each of the views of a page.
-        """
-        place = list(HEIGHTS).index(self.width) if self.width in HEIGHTS else 0
-        share = (3 * MOTIONS.index(self.motion) + place + 0.5) / (3 * len(MOTIONS))
+        """Hold every animation: a moving page looks different each time."""
         for frame in self.frames() if frames is None else frames:
             if not frame.failed:
-                self.evaluate(frame, f"({script('still')})({SOON_SECONDS * 1000}, {share})")
+                self.evaluate(frame, f"({script('still')})({SOON_SECONDS * 1000}, {SHARE})")
 
     def evaluate(self, frame: Frame, expression: str) -> Any:
         """Run an expression in a frame's isolated world and return its value, awaited."""
@@ -260,7 +227,7 @@ class Page:
         return answer["result"].get("value")
 
     def call(self, method: str, params: dict[str, Any] | None = None, session: str = "") -> dict[str, Any]:
-        """Send a command to the page, or to one of its frames' sessions; COL305 or COL306 when the page is gone."""
+        """Send a command to the page, or to one of its frames' sessions; COL305 when the page is gone."""
         return self._answer(self._connection.ask(method, params, session or self._session))
 
     def _answer(self, asked: int) -> dict[str, Any]:
@@ -271,10 +238,6 @@ class Page:
             self._connection.wait(lambda: False, time.monotonic() + QUIET_SECONDS)
             self.check()
             raise
-
-    def root_frame(self, session: str) -> str:
-        """Return the id of the frame that a session begins at."""
-        return self._sessions[session]
 
     @property
     def name(self) -> str:
@@ -327,12 +290,13 @@ class Page:
             self._sessions[session] = info["targetId"]
             post("Page.setLifecycleEventsEnabled", {"enabled": True}, session)
             post("Runtime.addBinding", {"name": _BINDING}, session)
+            # Runs before every script of each document, in the page's own world, where its console and handlers are.
             source = f"{script('freeze')}(false)"
             post("Page.addScriptToEvaluateOnNewDocument", {"source": source, "runImmediately": True}, session)
+            # From here on every request waits for `Traffic` to decide.
             post("Fetch.enable", {"patterns": [{"urlPattern": "*"}]}, session)
-            wishes = {"prefers-reduced-motion": self.motion, "prefers-color-scheme": self._scheme}
-            features = [{"name": name, "value": value} for name, value in wishes.items()]
-            post("Emulation.setEmulatedMedia", {"features": features}, session)
+            scheme = {"name": "prefers-color-scheme", "value": self._scheme}
+            post("Emulation.setEmulatedMedia", {"features": [scheme]}, session)
             touch = {"enabled": self.width in TOUCHED, "maxTouchPoints": 5}
             post("Emulation.setTouchEmulationEnabled", touch, session)
         elif info["type"] in WORKERS:
@@ -342,11 +306,13 @@ class Page:
             post("Runtime.addBinding", {"name": _BINDING}, session)
             post("Runtime.evaluate", {"expression": f"{script('freeze')}({json.dumps(is_shared)})"}, session)
         if info["type"] in DOMAINS:
+            # Frames and workers of this target wait, too, until they are listened to.
             wait = {"autoAttach": True, "waitForDebuggerOnStart": True, "flatten": True}
             post("Target.setAutoAttach", wait, session)
         if info["type"] == "page":
             self._session = session
-            self.size()
+            size = {"width": self.width, "height": HEIGHTS[self.width], "deviceScaleFactor": 1, "mobile": False}
+            post("Emulation.setDeviceMetricsOverride", size, session)
         post("Runtime.runIfWaitingForDebugger", session=session)
 
     def _on_detached(self, _session: str, params: dict[str, Any]) -> None:
@@ -362,7 +328,7 @@ class Page:
 
     def _gone(self, how: str) -> CollectorError:
         """Make the error that ends the collection at once: who is gone answers no command."""
-        return collector_error("COL307", f"{self._target.text} {how} at {self.width} px.")
+        return collector_error("COL305", f"{self._target.text} {how} at {self.width} px.")
 
     def _on_navigated(self, session: str, params: dict[str, Any]) -> None:
         frame = params["frame"]
@@ -372,13 +338,9 @@ class Page:
     def _on_leaving(self, session: str, params: dict[str, Any]) -> None:
         if session != self._session or params["frameId"] != self._frame or params["disposition"] != "currentTab":
             return
+        # Links to places in the same document are asked for as navigations as well.
         if not _same_page(params["url"], self._target.url) or params["reason"] in ("reload", "metaTagRefresh"):
             self._left_for = params["url"]
-
-    def _on_stopped(self, _session: str, params: dict[str, Any]) -> None:
-        if params["frameId"] == self._frame and self._commits:
-            loader, _ = self._commits[-1]
-            (self._cut.discard if loader in self._loaded else self._cut.add)(loader)
 
     def _on_lifecycle(self, _session: str, params: dict[str, Any]) -> None:
         if params["name"] == "load":

@@ -28,14 +28,13 @@ _LEVELS: Final = {"error": "error", "assert": "error", "warning": "warning", "de
 
 @dataclass(slots=True)
 class Recorder:
-    """The console and network log of one page at one width, with or without reduced motion.
+    """The console and network log of one page at one width.
 
     Calls of console are kept in their order. Uncaught errors and requests come in any order, so they are sorted: the
     same page gives the same bytes.
     """
 
     width: int
-    motion: str = "reduce"
     dropped: int = 0
     _console: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     _thrown: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
@@ -69,6 +68,7 @@ class Recorder:
 
     def records(self) -> list[dict[str, Any]]:
         """Return all records: those of console, what was thrown or logged by the browser, then requests."""
+        # The browser logs a failed request as text, too, which would count it twice.
         known = {url for url, _ in self._asked}
         sockets = tuple(f"WebSocket connection to '{url}' failed" for url, kind in self._asked if kind == "blocked")
         log = [
@@ -119,7 +119,6 @@ class Recorder:
             "url": _BLOB.sub("blob:", url)[:MAX_TEXT],
             "status": status,
             "width": self.width,
-            "motion": self.motion,
         }
 
 

@@ -84,8 +84,8 @@ class Traffic:
         if kind == "Document" and "frameId" in params:
             self.documents[params["frameId"]] = status
         if status >= 400:
-            why = self._target.kept_back(response["url"])
-            text = f"{kind} answered with status {status}" + (f" ({why})" if why else "")
+            why = " (no such file, or a private one)" if self._target.route(response["url"]) == "serve" else ""
+            text = f"{kind} answered with status {status}{why}"
             self._recorder.request("response", "error", text, response["url"], status)
 
     def _on_data(self, _session: str, _params: dict[str, Any]) -> None:
@@ -99,7 +99,7 @@ class Traffic:
         if request in self._blocked or self._target.route(url) == "block":
             return
         if self._target.route(url) == "serve" and params.get("type") == "Other" and url not in self._served:
-            # A worker of a worker asks for its script where nobody can answer from disk; it never runs.
+            # The browser holds such a request where DevTools does not see it, then gives it up: the script never runs.
             text = "Worker of a worker: it cannot be served from disk; name the URL of a server that serves the page"
             self._recorder.request("requestfailed", "error", text, url)
         elif params.get("canceled"):

@@ -9,7 +9,6 @@ import os
 import sys
 import threading
 import time
-from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -21,7 +20,7 @@ from interlock.gates.collect.browser import Browser
 from interlock.gates.collect.cdp import CdpError, Connection
 from interlock.gates.collect.engines import load_engines
 from interlock.gates.collect.errors import collector_error
-from interlock.gates.collect.look import Look, between, watch
+from interlock.gates.collect.look import Look, watch
 from interlock.gates.collect.page import HEIGHTS, MAX_HEIGHT, Cookie, Page
 from interlock.gates.collect.site import Target
 from interlock.gates.errors import CollectorError
@@ -63,13 +62,9 @@ def _look(given: dict[str, Any]) -> Look:
 def _collect(
     connection: Connection, target: Target, wanted: set[str], folder: Path, look: Look
 ) -> tuple[list[list[str]], list[str]]:
-    """Visit the page at every width, with and without reduced motion, and write the files of the wanted categories."""
+    """Visit the page at every width, and write the files of the wanted categories."""
     used = load_engines() if "a11y" in wanted else ()
-    views = [
-        Page(connection, target, width, motion, look.scheme, look.cookie)
-        for width in HEIGHTS
-        for motion in look.motions
-    ]
+    views = [Page(connection, target, width, look.scheme, look.cookie) for width in HEIGHTS]
     watch(connection, views, look.seconds)
     files: list[list[str]] = []
 
@@ -77,26 +72,22 @@ def _collect(
         (folder / name).write_bytes(data)
         files.append([category, name])
 
-    logs: list[list[dict[str, Any]]] = []
+    records: list[dict[str, Any]] = []
     audits: list[a11y.Audit] = []
     if used:
         connection.waiting_for = f"the analysis of {target.text}"
         audits = a11y.audit(views, used)
     for page in views:
-        if "screenshots" in wanted and page.motion == look.motions[0]:
+        if "screenshots" in wanted:
             connection.waiting_for = f"a screenshot of {target.text} at {page.width} px"
             put("screenshots", f"{target.slug}-{page.width}.png", take_screenshot(page))
-    if used:
-        connection.waiting_for = f"the analysis of {target.text} between the usual widths"
-        for _ in between(connection, views[-1]):
-            audits += a11y.audit(views[-1:], used)
     for page in views:
         page.check()
-        logs.append(page.recorder.records())
+        records += page.recorder.records()
     for page in views:
         page.close()
     if "console" in wanted:
-        put("console", f"{target.slug}.jsonl", console_log(target, logs))
+        put("console", f"{target.slug}.jsonl", console_log(target, records))
     if used:
         report = json.dumps(a11y.merge(target, used, audits), indent=1, ensure_ascii=True).encode() + b"\n"
         put("a11y", f"{target.slug}.axe.json", report)
@@ -118,21 +109,8 @@ def take_screenshot(page: Page) -> bytes:
     return base64.b64decode(answer["data"])
 
 
-def console_log(target: Target, logs: list[list[dict[str, Any]]]) -> bytes:
-    """Return the console evidence: a header, then one record a line, in canonical JSON.
-
-    Of the views of one width, a record that the first has too is left out of the second.
-    """
-    records: list[dict[str, Any]] = []
-    known: Counter[str] = Counter()
-    for log in logs:
-        seen: Counter[str] = Counter()
-        for record in log:
-            name = json.dumps({**record, "motion": ""})
-            seen[name] += 1
-            if seen[name] > known[name]:
-                records.append(record)
-        known |= seen
+def console_log(target: Target, records: list[dict[str, Any]]) -> bytes:
+    """Return the console evidence: a header, then one record a line, in canonical JSON."""
     header = {"schema": SCHEMA, "target": target.text, "widths": list(HEIGHTS), "records": len(records)}
     return b"".join(json.dumps(row, ensure_ascii=True).encode() + b"\n" for row in (header, *records))
 

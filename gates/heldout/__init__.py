@@ -1,6 +1,6 @@
 """Held-out checks: tests and tables of cases that no agent sees. See docs/sealed-gates.md, "Held-out checks"."""
 
 from interlock.gates.heldout.judge import judge_cases
-from interlock.gates.heldout.table import HeldOutError, HeldOutFolder, HeldOutTable, load_held_out, unknown_function
+from interlock.gates.heldout.table import HeldOutFolder, HeldOutTable, load_held_out
 
-__all__ = ["HeldOutError", "HeldOutFolder", "HeldOutTable", "judge_cases", "load_held_out", "unknown_function"]
+__all__ = ["HeldOutFolder", "HeldOutTable", "judge_cases", "load_held_out"]

@@ -35,6 +35,7 @@ def load(program: str) -> Any:
     # Not by its name: `math.py` would be the one of the standard library.
     spec: Any = importlib.util.spec_from_file_location(names[0], path)
     module = importlib.util.module_from_spec(spec)
+    # Dataclasses and pickle look a class's module up by its name.
     sys.modules.setdefault(names[0], module)
     spec.loader.exec_module(module)
     return module
@@ -55,6 +56,7 @@ def plain(value: Any) -> Any:
     items: Any = [*islice(value, MAX_ITEMS + 1)]
     if len(items) > MAX_ITEMS:
         os._exit(1)
+    # A set has no order to compare by, so it is sorted, as the JSON that its members become.
     return sorted(json.loads(json.dumps(items, default=plain))) if isinstance(value, (set, frozenset)) else items
 
 
@@ -71,10 +73,11 @@ def called(function: Any, args: Any) -> Any:
 
 def main() -> None:
     """Answer the call on standard input."""
-    if hasattr(sys, "set_int_max_str_digits"):
-        sys.set_int_max_str_digits(100000)
+    # Python puts the folder of this program first, where a `judge.py` lies that an import of the project must not
+    # find.
     sys.path[:] = [entry for entry in sys.path if entry != str(Path(__file__).parent)]
     word, place, args = json.loads(sys.stdin.buffer.readline())
+    # The answer goes out by a descriptor of its own: what the program prints must not mix with it.
     out = os.dup(1)
     for standard in (0, 1, 2):
         os.dup2(os.open(os.devnull, os.O_RDWR), standard)

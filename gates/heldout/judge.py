@@ -16,7 +16,7 @@ from typing import Final, Literal, Protocol, TypeAlias, get_args
 
 from pydantic import JsonValue
 
-from interlock.gates.heldout.table import Case, HeldOutTable, long_integers
+from interlock.gates.heldout.table import Case, HeldOutTable
 
 PROBES: Final = Path(__file__).parent
 MAX_TIMED_OUT: Final = 3
@@ -48,6 +48,7 @@ def judge_cases(
     late: list[Case] = []
 
     def judge(case: Case) -> _Ending:
+        # A table of a hundred cases would else wait for a hundred time limits.
         if len(late) >= MAX_TIMED_OUT:
             return "not_run"
         ending = _judge(table, case, execute, argv)
@@ -55,13 +56,14 @@ def judge_cases(
             late.append(case)
         return ending
 
-    with long_integers(), ThreadPoolExecutor(jobs) as pool:
+    with ThreadPoolExecutor(jobs) as pool:
         endings = list(pool.map(judge, table.cases))
     return {"total": len(endings)} | {ending: endings.count(ending) for ending in get_args(_Ending)}
 
 
 def _judge(table: HeldOutTable, case: Case, execute: Execute, argv: Sequence[str]) -> _Ending:
     word = secrets.token_hex(16)
+    # The word goes in on standard input, which the probe reads before it imports anything of the project.
     call = json.dumps([word, table.function, case.args]).encode("ascii")
     exit_status, timed_out, output = execute(argv, stdin=call + b"\n", timeout_seconds=table.timeout_seconds)
     if timed_out:
@@ -71,9 +73,7 @@ def _judge(table: HeldOutTable, case: Case, execute: Execute, argv: Sequence[str
         return "passed" if answer.get("raised") == case.raises else "failed"
     if "value" not in answer:
         return "errors"
-    relative = table.tolerance if case.tolerance is None else case.tolerance
-    absolute = table.absolute_tolerance if case.absolute_tolerance is None else case.absolute_tolerance
-    return "passed" if same(answer["value"], case.expected, relative, absolute) else "failed"
+    return "passed" if same(answer["value"], case.expected, table.tolerance) else "failed"
 
 
 def _answer(output: bytes, word: bytes) -> dict[str, JsonValue]:
@@ -83,35 +83,36 @@ def _answer(output: bytes, word: bytes) -> dict[str, JsonValue]:
         answer: JsonValue = json.loads(rest.partition(b"\n")[0])
     except (ValueError, RecursionError):
         return {}
+    # Only code that found the word in memory can write a second answer; then neither counts.
     return answer if isinstance(answer, dict) and len(answer) == 1 and word not in rest else {}
 
 
-def same(found: JsonValue, expected: JsonValue, relative: float = 0.0, absolute: float = 0.0) -> bool:
+def same(found: JsonValue, expected: JsonValue, tolerance: float = 0.0) -> bool:
     """Return whether two JSON values are equal.
 
     Types count: `true` is not 1, `"1"` is not 1, null is not an empty list. JSON has one kind of number, so 1 is 1.0.
-    NaN is NaN. The tolerances, one relative or absolute and one absolute alone, are for pairs of numbers of which one
-    is a float.
+    NaN is NaN. The tolerance, relative or absolute, is for pairs of numbers of which one is a float.
     """
     if isinstance(found, list) and isinstance(expected, list):
         pairs = zip(found, expected, strict=False)
-        return len(found) == len(expected) and all(same(a, b, relative, absolute) for a, b in pairs)
+        return len(found) == len(expected) and all(same(a, b, tolerance) for a, b in pairs)
     if isinstance(found, dict) and isinstance(expected, dict):
         keys = expected.keys()
-        return found.keys() == keys and all(same(found[key], expected[key], relative, absolute) for key in keys)
+        return found.keys() == keys and all(same(found[key], expected[key], tolerance) for key in keys)
+    # Before the numbers, since Python takes `True` for 1.
     if isinstance(found, bool) or isinstance(expected, bool):
         return found is expected
     if isinstance(found, int | float) and isinstance(expected, int | float):
-        return _near(found, expected, relative, absolute)
+        return _near(found, expected, tolerance)
     return found == expected
 
 
-def _near(found: float, expected: float, relative: float, absolute: float) -> bool:
+def _near(found: float, expected: float, tolerance: float) -> bool:
     if found == expected or (found != found and expected != expected):  # noqa: PLR0124 - NaN alone differs from itself
         return True
-    if not (relative or absolute) or (isinstance(found, int) and isinstance(expected, int)):
+    if not tolerance or (isinstance(found, int) and isinstance(expected, int)):
         return False
     try:
-        return math.isclose(found, expected, rel_tol=relative, abs_tol=max(relative, absolute))
+        return math.isclose(found, expected, rel_tol=tolerance, abs_tol=tolerance)
     except OverflowError:
         return False

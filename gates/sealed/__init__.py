@@ -1,6 +1,6 @@
 """Sealed gates: a command judges the base plus the product of the work, not the tree that the agent edits.
 
-Read `gate` first, which says how one works; docs/design/016 says why. The names below are imported on first use, so
+Read `gate` first, which says how one works; docs/history/016 says why. The names below are imported on first use, so
 that importing the package costs nothing.
 """
 
@@ -9,21 +9,45 @@ from typing import TYPE_CHECKING
 from interlock.core.exports import lazy_exports
 
 if TYPE_CHECKING:
-    from interlock.gates.heldout import HeldOutTable, load_held_out, unknown_function
+    from interlock.gates.heldout import HeldOutTable, load_held_out
     from interlock.gates.sealed.base import BaseCheck, check_base
     from interlock.gates.sealed.case import Frozen, GateCase, freeze
     from interlock.gates.sealed.errors import SealError
     from interlock.gates.sealed.gate import SealedRun, Work, chosen, judge, run_sealed_gate, summary
     from interlock.gates.sealed.product import Product, choose
     from interlock.gates.sealed.sandbox import is_below
-    from interlock.gates.sealed.settings import DEFAULT_KEEP, KEYS, Seal, seals
+    from interlock.gates.sealed.settings import KEYS, Seal, seals
     from interlock.gates.sealed.store import EVIDENCE, Base, Commit, Entry, Store, place_of, top_of, write
 
 __all__ = [
-    "DEFAULT_KEEP", "EVIDENCE", "KEYS", "Base", "BaseCheck", "Commit", "Entry", "Frozen", "GateCase",
-    "HeldOutTable", "Product", "Seal", "SealError", "SealedRun", "Store", "Work", "check_base", "choose", "chosen",
-    "freeze", "is_below", "judge", "load_held_out", "place_of", "run_sealed_gate", "seals", "summary", "top_of",
-    "unknown_function", "write",
-]  # fmt: skip
+    "EVIDENCE",
+    "KEYS",
+    "Base",
+    "BaseCheck",
+    "Commit",
+    "Entry",
+    "Frozen",
+    "GateCase",
+    "HeldOutTable",
+    "Product",
+    "Seal",
+    "SealError",
+    "SealedRun",
+    "Store",
+    "Work",
+    "check_base",
+    "choose",
+    "chosen",
+    "freeze",
+    "is_below",
+    "judge",
+    "load_held_out",
+    "place_of",
+    "run_sealed_gate",
+    "seals",
+    "summary",
+    "top_of",
+    "write",
+]
 
 __getattr__ = lazy_exports(__name__, __file__)

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
@@ -11,12 +11,19 @@ from typing import Any
 
 from interlock.envelope.protocol import GateSpec
 from interlock.gates.heldout import load_held_out
-from interlock.gates.sealed import record
-from interlock.gates.sealed.environment import Environment, Packages, find_environment, joined, of_system
+from interlock.gates.sealed.environment import (
+    Environment,
+    accept_places,
+    find_environment,
+    held,
+    installed,
+    known_places,
+    made_by_setup,
+    question,
+)
 from interlock.gates.sealed.errors import SealError
 from interlock.gates.sealed.sandbox import is_below
 from interlock.gates.sealed.settings import Seal
-from interlock.gates.sealed.setup import made_by_setup
 from interlock.gates.sealed.store import Base, Entry, Store, place_of
 
 Note = Callable[[str], None]
@@ -31,7 +38,7 @@ class Frozen:
         top: The checkout that it is of, absolute.
         root: The project's root relative to it, or empty.
         environments: Gate id to what its commands find beside the export, as `Environment` has it.
-        records: Each record, by `record.name_of`, to the digest of what was accepted.
+        records: Each place to the record of it that was accepted.
         heldout: Gate id to the digest of its held-out checks.
     """
 
@@ -44,9 +51,14 @@ class Frozen:
 
 
 def freeze(
-    root: Path, gates: Sequence[tuple[GateSpec, Seal]], *, base: str = "", path: str = "", trust: bool = False,
+    root: Path,
+    gates: Sequence[tuple[GateSpec, Seal]],
+    *,
+    base: str = "",
+    path: str = "",
+    trust: bool = False,
     note: Note = lambda _line: None,
-) -> Frozen:  # fmt: skip
+) -> Frozen:
     """Freeze what sealed gates need.
 
     Args:
@@ -63,6 +75,7 @@ def freeze(
     top, relative = place_of(root)
     store = Store(top)
     note("storing the tree")
+    # Also where the base is a commit: the snapshot's index is what `ignored` and later snapshots go by.
     present = store.snapshot(relative, [name for _, seal in gates for name in seal.keep])
     tree = base or present
     ignored, tracked = store.ignored(), store.files(tree)
@@ -72,19 +85,20 @@ def freeze(
     for gate, seal in gates:
         made = made_by_setup(store, tree, relative, seal, path, note)
         commands = [gate.command, *seal.setup, *seal.prepare]
+        # A call of a held-out table needs an interpreter that the gate's own command may not name.
         commands += [("python3",), ("node",)] if seal.heldout else []
         found = find_environment(top, relative, seal, commands, ignored, tracked, made, path)
         found = _known(store, _name(gate, seal), found, tree, trust=trust)
-        held = [*of_system()]
-        for place, hidden in found.recorded.items():
-            now = record.held(store.folder, place, hidden, trust=trust, note=note)
-            records[record.name_of(place, hidden)] = now.contents
-            held.append(now.packages)
-        environments[gate.id] = asdict(replace(found, packages=joined(held)))
+        for place in found.recorded:
+            records[place] = held(store, place, found.hidden, trust=trust, note=note)
+        files = {place: store.files(records[place]) for place in found.recorded}
+        environments[gate.id] = asdict(installed(found, files))
         if seal.heldout:
             place = os.path.realpath(Path(os.path.realpath(root)) / seal.heldout)
             heldout[gate.id] = load_held_out(Path(place), checkout=top).digest
-            record.accept(store.folder, place, {"": (0, 0, 0, 0, 0, heldout[gate.id])}, trust=trust)
+            # Held-out checks get a record as dependencies do, so that an agent who finds them cannot change them
+            # unseen.
+            held(store, place, trust=trust)
     return Frozen(tree, os.fspath(top), relative, environments, records, heldout)
 
 
@@ -99,24 +113,21 @@ def _known(store: Store, name: str, found: Environment, tree: str, *, trust: boo
     A new place of dependencies is a question to a person. Of ignored files beside modules those are seen that the rules
     of the base ignore and that were there.
     """
-    known = record.accepted(store.folder, name)
+    known = known_places(store, name)
     if trust:
         accept_places(store, name, found.recorded)
+    # The store's own folder is accepted always: what `setup` made lies there, under another name for each state of
+    # the base.
+    accepted = found.recorded if known is None or trust else (*known, os.fspath(store.folder))
     inside = {path: os.path.relpath(path, store.top) for path in found.generated}
     ruled = store.ignored_by(tree, inside.values())
-    old = (*found.recorded,) if known is None or trust else (*known, os.fspath(store.folder))
-    generated = [path for path in inside if inside[path] in ruled and path in old]
+    generated = [path for path in inside if inside[path] in ruled and path in accepted]
     kept = {target: place for target, place in found.kept.items() if target in generated or target not in inside}
     found = replace(found, kept=kept, generated=generated)
-    if new := [place for place in found.recorded if not is_below(place, old)]:
-        raise record.question(new[0])
+    for place in found.recorded:
+        if not is_below(place, accepted):
+            raise question(place)
     return found
-
-
-def accept_places(store: Store, name: str, places: Iterable[str]) -> None:
-    """Accept places beside those that are accepted."""
-    known = record.accepted(store.folder, name)
-    record.accept(store.folder, name, dict.fromkeys((*(known or ()), *places), (0, 0, 0, 0, 0, "")), trust=True)
 
 
 @dataclass(frozen=True)
@@ -136,9 +147,7 @@ class GateCase:
     @cached_property
     def environment(self) -> Environment:
         """What its commands find beside the export."""
-        row: dict[str, Any] = dict(self.frozen.environments[self.gate.id])
-        row["packages"] = Packages(**row["packages"])
-        return Environment(**row)
+        return Environment(**self.frozen.environments[self.gate.id])
 
     @cached_property
     def base(self) -> Base:
@@ -172,14 +181,14 @@ class GateCase:
 
     def check_dependencies(self) -> None:
         """Refuse dependencies that are not as they were accepted when the run began: `SEAL201`."""
-        for place, hidden in self.environment.recorded.items():
-            now = record.held(self.store.folder, place, hidden)
-            if now.contents != self.frozen.records[record.name_of(place, hidden)]:
+        for place in self.environment.recorded:
+            if held(self.store, place, self.environment.hidden) != self.frozen.records[place]:
                 raise SealError("SEAL201", f"{place} is not what it was when the run began.", "Start a new run.")
 
     @cached_property
     def digest(self) -> str:
         """Over the commands and their settings, the environment and its records: what a verdict is bound to."""
+        # Where held-out checks lie says nothing about the tests of the base, whose result is kept under this digest.
         settings = {name: value for name, value in asdict(self.seal).items() if name != "heldout"}
         variables = {name: os.environ.get(name, "") for name in self.seal.pass_env}
         parts = [

@@ -2,27 +2,26 @@
 
 Answers T1 and T2. A file that the base could not collect (its tests need what the work is to write) has no list of
 tests: each test that it has now counts as one that failed on the base, one of them at least must pass, and none may be
-skipped from within its body. New tests are judged in a run of their own (`compare_added`): what they bring with them
-has no say about the tests of the base.
+skipped from within its body.
 
-Ids that differ between two runs of the base hold a path, a time or a random value: such tests get the name of their
-function and a number, those first that passed. A test that failed in one of two runs of the base is flaky, and named.
+Ids that differ between two runs of the base hold a path, a time or a random value: of the functions of such tests so
+many must pass as on the base. A test that failed in one of two runs of the base is flaky, and named.
 """
 
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
 
 from interlock.core.finding import Finding
 from interlock.core.text import few
 from interlock.gates.checks.sealed import fault_of
-from interlock.gates.sealed.outcomes import BAD, GOOD, SKIPPED, TestCase, TestRun, run_from_json
+from interlock.gates.sealed.outcomes import BAD, GOOD, SKIPPED, TestCase, TestRun
 
 _MAX_NAMED: Final = 5
-_PARAMETERS: Final = re.compile(r"\[.*\]$", re.DOTALL)
+PARAMETERS: Final = re.compile(r"\[.*\]$", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +31,6 @@ class BaseTests:
     run: TestRun
     again: TestRun | None = None
 
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> "BaseTests":
-        """Return what `asdict` made plain data of, or raise KeyError, TypeError or ValueError."""
-        return cls(run_from_json(data["run"]), run_from_json(data["again"]) if data["again"] else None)
-
     def failing(self) -> tuple[str, ...]:
         """Return the ids that did not pass on the base, files that could not be collected included."""
         bad = (case.id for case in self.run.cases if case.outcome in BAD)
@@ -44,10 +38,12 @@ class BaseTests:
 
     @property
     def unstable(self) -> frozenset[str]:
-        """The ids that only one of two runs of the base has."""
+        """The functions of tests with ids that only one of two runs of the base has."""
         if self.again is None or not self.again.complete:
             return frozenset()
-        return frozenset({case.id for case in self.run.cases} ^ {case.id for case in self.again.cases})
+        # An id that only one of the runs has holds something that changes, such as a temporary path.
+        differing = {case.id for case in self.run.cases} ^ {case.id for case in self.again.cases}
+        return frozenset(map(_function, differing))
 
     @property
     def flaky(self) -> frozenset[str]:
@@ -55,7 +51,7 @@ class BaseTests:
         if self.again is None:
             return frozenset()
         bad = [{case.id for case in run.cases if case.outcome in BAD} for run in (self.run, self.again)]
-        return frozenset((bad[0] ^ bad[1]) - self.unstable)
+        return frozenset(each for each in bad[0] ^ bad[1] if _function(each) not in self.unstable)
 
     @property
     def allow_line(self) -> str:
@@ -82,109 +78,92 @@ class Comparison:
 
 
 def compare(
-    base: BaseTests, now: TestRun, *, free: Callable[[str], bool], allow_failing: Sequence[str] = ()
-) -> Comparison:
-    """Compare a run with the base.
-
-    `free` returns whether the tests of a file may be other ones than the base's, since the task may change it.
-    `allow_failing` are ids of tests, or files, that may fail; an id without its brackets means all of its parameters.
-    """
-    if (unusable := _unusable(base.run, now)) is not None:
-        return unusable
-    return _Comparing(base, now, free, frozenset(allow_failing)).result()
-
-
-def compare_added(
     base: BaseTests,
     now: TestRun,
     *,
-    first: TestRun,
-    moved: Callable[[str], bool] = lambda _path: False,
+    before: TestRun | None = None,
+    free: Callable[[str], bool],
     allow_failing: Sequence[str] = (),
 ) -> Comparison:
-    """Judge a run in which new tests and what they bring with them are added, where the base's passed without them.
+    """Compare a run with one before.
 
-    Nothing may fail, and what ran in the `first` run runs here, too: a new `conftest.py` takes no test away. `moved`
-    returns whether the work removed a file of tests.
+    Args:
+        base: The tests of the base.
+        now: The run.
+        before: An earlier run, of which every test has to run and pass; by default that of the base.
+        free: Whether the tests of a file may be other ones than before: the task may change it, or the work moved it.
+        allow_failing: Ids of tests, or files, that may fail; an id without its brackets means all of its parameters.
     """
-    if (unusable := _unusable(base.run, now)) is not None:
-        return unusable
-    allow, known = frozenset(allow_failing), {case.id for case in base.run.cases}
-    faults = [] if now.complete else [_ended(now, [])]
-    bad = (case for case in now.cases if case.outcome in BAD and not _allowed(case, allow))
-    faults += [fault_of("failed", case.id, case.message or case.outcome) for case in bad if case.id not in base.flaky]
-    faults += [fault_of("not_collected", *row) for row in now.broken if row[0] not in allow]
-    present, why = {case.id: case for case in now.cases}, "it ran without the new files"
-    gone = [case.id for case in first.cases if case.outcome in GOOD and not moved(case.file or file_of(case.id))]
-    for identity in gone if now.complete and not now.broken and not base.unstable else ():
-        if identity not in present:
-            faults.append(fault_of("missing", identity, why))
-        elif present[identity].outcome in SKIPPED:
-            faults.append(fault_of("skipped", identity, why))
-    new = [case for case in now.cases if case.id not in known]
-    faults += [fault_of("equals", case.id, case.equals) for case in new if case.equals and case.outcome in GOOD]
-    return Comparison(tuple(faults or _unexplained(now)), tuple(case.id for case in new))
-
-
-def _unusable(base: TestRun, now: TestRun) -> Comparison | None:
-    """Return what is to say of a run whose tests are not known, or prove nothing; None of another."""
-    changed = sorted({*now.changed} - {*base.changed})
+    was = base.run if before is None else before
+    # Plugins that the base has may replace functions of the runner themselves.
+    changed = sorted({*now.changed} - {*was.changed})
     if now.problem:
-        fault = fault_of("unread", "", now.problem)
-    elif judge := now.judge or (f"other code in {few(changed, _MAX_NAMED)}" if changed else ""):
-        fault = fault_of("judge", "", judge)
-    elif not base.parsed:
-        if now.exit_status == 0:
-            return Comparison(())
-        fault = _ended(now, [])
-    elif not now.parsed or now.sessions < base.sessions:
-        found = "no test runner reported" if not now.sessions else f"{now.sessions} of {base.sessions} runners reported"
+        return Comparison((fault_of("unread", "", now.problem),))
+    if judge := now.judge or (f"other code in {few(changed, _MAX_NAMED)}" if changed else ""):
+        return Comparison((fault_of("judge", "", judge),))
+    # Of a command that nobody observes the exit status is all there is to compare.
+    if not was.parsed:
+        return Comparison(() if now.exit_status == 0 else (_ended(now, []),))
+    # A product that ends the process before its runner starts leaves a session less.
+    if not now.parsed or now.sessions < was.sessions:
+        found = "no test runner reported" if not now.sessions else f"{now.sessions} of {was.sessions} runners reported"
         if failed := [case.id for case in now.cases if case.outcome in BAD]:
             found += f"; failed: {few(failed, _MAX_NAMED)}"
-        fault = fault_of("incomplete", "", f"{_end(now)}; {found}")
-    else:
-        return None
-    return Comparison((fault,))
+        return Comparison((fault_of("incomplete", "", f"{_end(now)}; {found}"),))
+    return _Comparing(base, was, now, free, frozenset(allow_failing)).result()
 
 
 class _Comparing:
-    """One comparison; `gone` collects what a file in `may_change` lets go."""
+    """One comparison; `gone` collects what a file that is free lets go."""
 
-    def __init__(self, base: BaseTests, now: TestRun, free: Callable[[str], bool], allow: frozenset[str]) -> None:
-        unstable = {_function(each) for each in base.unstable}
-        was, self.now = _numbered(base.run, unstable), _numbered(now, unstable)
-        self.flaky, self.free, self.allow = base.flaky, free, allow
+    def __init__(
+        self, base: BaseTests, was: TestRun, now: TestRun, free: Callable[[str], bool], allow: frozenset[str]
+    ) -> None:
+        self.was, self.now, self.free, self.allow = was, now, free, allow
+        self.flaky, self.unstable = base.flaky, base.unstable
         self.before = {case.id: case for case in was.cases}
-        self.present = {case.id: case for case in self.now.cases}
-        self.wanted = [*dict.fromkeys((*was.collected, *self.before))]
+        self.present = {case.id: case for case in now.cases}
+        # Not every runner lists its tests before it runs them, and a run that was cut off lists more than it ran.
+        listed = dict.fromkeys((*was.collected, *self.before))
+        self.wanted = [each for each in listed if _function(each) not in self.unstable]
+        # Files that the base could not collect: which tests they must have is not known.
         self.unlisted = {path for path, _ in was.broken}
         self.broken = dict(now.broken)
         self.gone: list[str] = []
 
     def result(self) -> Comparison:
-        now, known = self.now, {*self.wanted}
+        now = self.now
+        # The end of the run comes first, since it explains the tests that are missing.
         faults = [] if now.complete else [_ended(now, self.wanted)]
         for identity in self.wanted:
             faults += self._of_base(identity)
-        new = [case for case in now.cases if case.id not in known]
-        for case in new:
-            faults += self._unknown(case)
+        faults += self._fewer()
+        faults += [fault_of("equals", name, f"__eq__ of {name}") for name in sorted({*now.equals} - {*self.was.equals})]
+        known = {*self.wanted, *self.before}
+        new = [case for case in now.cases if case.id not in known and _function(case.id) not in self.unstable]
+        for case in now.cases:
+            if case.id not in self.wanted:
+                faults += self._unknown(case)
         faults += [fault_of("not_collected", *row) for row in now.broken if row[0] not in self.allow]
         passed = {case.file for case in now.cases if case.outcome in GOOD}
         for path in sorted(self.unlisted - passed - self.broken.keys() - self.allow):
             if now.complete and not self.free(path):
                 faults.append(fault_of("no_test_in_file", path, "no test of this file passed"))
+        # A run in which all is allowed to fail, or was let go, has nothing to pass and is no fault.
         others = [case for case in now.cases if not _allowed(case, self.allow)]
         if not faults and not passed and not self.gone and (others or not now.cases):
             counts = Counter(case.outcome for case in now.cases)
             found = ", ".join(f"{number} {name}" for name, number in sorted(counts.items())) or "no test"
             faults.append(fault_of("nothing_ran", "", found))
-        allowed = tuple(case.id for case in now.cases if case.outcome in BAD and _allowed(case, self.allow))
-        faults = faults or _unexplained(now)
+        failed = [case for case in now.cases if case.outcome in BAD]
+        # Such as a coverage threshold; where tests failed or files are broken, the status says nothing new.
+        if not faults and now.exit_status != 0 and not now.broken and not failed:
+            faults.append(fault_of("exit_status", "", f"exit status {now.exit_status}, and no test failed"))
+        allowed = tuple(case.id for case in failed if _allowed(case, self.allow))
         return Comparison(tuple(faults), tuple(case.id for case in new), tuple(self.gone), allowed)
 
     def _of_base(self, identity: str) -> list[Finding]:
-        """Return what is wrong with a test that the base has."""
+        """Return what is wrong with a test that was there before."""
         was, case = self.before.get(identity), self.present.get(identity)
         if case is not None:
             # A test that was found on the base and came to no outcome there has to pass like one that failed.
@@ -203,8 +182,21 @@ class _Comparing:
         found = f"{file} was skipped as a whole: {reason}" if reason else "no such test ran"
         return [fault_of("missing", identity, found)]
 
+    def _fewer(self) -> list[Finding]:
+        """Return the functions with unstable ids of which fewer tests passed than before."""
+        if not self.now.complete:
+            return []
+        passed = [
+            Counter(_function(row.id) for row in run.cases if row.outcome in GOOD) for run in (self.was, self.now)
+        ]
+        return [
+            fault_of("missing", name, f"{passed[1][name]} of its tests passed, and {passed[0][name]} before")
+            for name in sorted(self.unstable)
+            if passed[1][name] < passed[0][name] and not self.free(file_of(name))
+        ]
+
     def _outcome(self, was: TestCase | None, case: TestCase) -> list[Finding]:
-        """Return what is wrong with a test that came to an outcome; `was` is what it was on the base."""
+        """Return what is wrong with a test that came to an outcome; `was` is what it was before."""
         if _allowed(case, self.allow):
             return []
         if case.outcome in BAD:
@@ -214,23 +206,24 @@ class _Comparing:
             kind = "still_failing" if was is not None and was.outcome in BAD else "failed"
             return [fault_of(kind, case.id, case.message or case.outcome)]
         if case.outcome in SKIPPED:
+            # A new test may be skipped, and one of the base may stay so.
             if was is None or was.outcome in SKIPPED:
                 return []
             if self.free(case.file):
                 self.gone.append(case.id)
                 return []
             return [fault_of(case.outcome, case.id, case.message or case.outcome)]
-        if case.equals and not (was is not None and was.equals):
-            return [fault_of("equals", case.id, case.equals)]
         if was is None or case.ran == "ended" or self.free(case.file):
             return []
+        # The proof is asked for only where the base gave it: of some tests, such as generated ones, nobody sees the
+        # code.
         if was.ran == "ended" or (was.outcome in BAD and was.ran):
             found = "its code did not run to its end" if case.ran else "its code did not run"
             return [fault_of("unproven", case.id, found)]
         return []
 
     def _unknown(self, case: TestCase) -> list[Finding]:
-        """Return what is wrong with a test that the base does not list: it is new, or the base could not list it."""
+        """Return what is wrong with a test that is new, or that the base could not list."""
         if case.file in self.unlisted and not self.free(case.file):
             if case.outcome in SKIPPED and case.when != "call":
                 return []  # by a mark or a fixture, which the base's text has
@@ -241,26 +234,6 @@ class _Comparing:
         return self._outcome(None, case)
 
 
-def _numbered(run: TestRun, functions: set[str]) -> TestRun:
-    """Return the run with the tests of some functions named by a number, those first that passed."""
-    if not functions:
-        return run
-    seen, cases = Counter[str](), list[TestCase]()
-    for case in sorted(run.cases, key=lambda case: (case.outcome not in GOOD, case.outcome in BAD)):
-        name = _function(case.id)
-        seen[name] += 1
-        cases.append(replace(case, id=f"{name}[#{seen[name]}]") if name in functions else case)
-    collected = tuple(each for each in run.collected if _function(each) not in functions)
-    return replace(run, cases=tuple(cases), collected=collected)
-
-
-def _unexplained(run: TestRun) -> list[Finding]:
-    """Return that a run did not succeed, where no test that failed and no file explains that."""
-    if run.exit_status == 0 or run.broken or any(case.outcome in BAD for case in run.cases):
-        return []
-    return [fault_of("exit_status", "", f"exit status {run.exit_status}, and no test failed")]
-
-
 def file_of(identity: str) -> str:
     """Return the file that the id of a test begins with, as pytest writes it; empty where it does not."""
     file, mark, _ = identity.partition("::")
@@ -268,7 +241,7 @@ def file_of(identity: str) -> str:
 
 
 def _function(identity: str) -> str:
-    return _PARAMETERS.sub("", identity)
+    return PARAMETERS.sub("", identity)
 
 
 def _allowed(case: TestCase, allow: frozenset[str]) -> bool:

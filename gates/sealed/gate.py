@@ -6,12 +6,13 @@ Theory of operation. Answers T1 and T2.
 2. `choose` takes from the work the changed, removed and new files of the product, and what `may_change` lists. The base
    with these is the *candidate*, a git tree in our store. Everything else keeps its base content, whatever its name.
 3. The same command runs on the candidate. Every test of the base must run and pass (`compare`). A file of the base that
-   decides the run, or that the run rewrites though it did not on the base, refuses it. Where a file of the product
-   turns out to hold tests, or to be a conftest file or a plugin, it is taken out, and the command runs again.
+   the run rewrites, though it did not on the base, refuses it. Where a file of the product turns out to hold tests, or
+   to be a conftest file or a plugin, it is taken out, and the command runs again.
 4. If that passes, the command runs on the candidate with the other new files of the scope: new tests, and what they
    bring. Test files that the work removed are not there (a moved test would collide with itself). Nothing may fail, and
    nothing that ran before may be gone.
-5. Then held-out checks, on an export of the candidate.
+5. Then held-out checks, on an export of the candidate: tests or cases that no agent sees. An agent may read what a gate
+   says, so only counts leave here; their output stays in the state folder.
 
 What must never happen: a file of the work other than these has a say in steps 3 and 5; a verdict speaks of another tree
 than the one that ran; a fault of the set-up is called a fault of the code (it raises a `SealError`, exit status 2).
@@ -21,42 +22,39 @@ A test that fails though it passed on the base may be flaky: before it is called
 
 import json
 import os
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any, Final
 
 from interlock.core.finding import Finding
 from interlock.gates.checks.sealed import fault_of
 from interlock.gates.command import store_log
+from interlock.gates.errors import CollectorError
+from interlock.gates.heldout import HeldOutFolder, HeldOutTable, judge_cases, load_held_out
 from interlock.gates.manifest import Binding, Collection
 from interlock.gates.patterns import compile_scope
-from interlock.gates.sealed.bare import foreign_code
-from interlock.gates.sealed.base import BaseCheck, Progress, confirm_base, usable_bytecode
+from interlock.gates.sealed.base import BaseCheck, Progress, confirm_base, foreign_code, usable_bytecode
 from interlock.gates.sealed.case import GateCase
-from interlock.gates.sealed.compare import Comparison, compare, compare_added
+from interlock.gates.sealed.compare import Comparison, compare
 from interlock.gates.sealed.errors import SealError
-from interlock.gates.sealed.execution import Execution, Workspace, execute, workspace
-from interlock.gates.sealed.heldout import run_held_out
-from interlock.gates.sealed.outcomes import BAD, TestRun
+from interlock.gates.sealed.execution import Execution, Workspace, execute, prepare, workspace
+from interlock.gates.sealed.outcomes import GOOD, TestRun
 from interlock.gates.sealed.product import Choice, Product, choose, matching
-from interlock.gates.sealed.sandbox import is_below
-from interlock.gates.sealed.store import Entry
+from interlock.gates.sealed.store import Entry, write
 from interlock.gates.suppressions import added_suppressions
 
 MAX_FAULTS: Final = 50
-_TAIL_BYTES: Final = 4000
-_MAX_WORDS: Final = 300
-_READ_ONLY: Final = re.compile(r"Read-only file system|read-only file system|EROFS")
 _MAX_LISTED: Final = 200
 _FAULT_KEYS: Final = ("message", "found", "expected", "fix")
 _AGAIN: Final = frozenset({"failed", "still_failing", "flaky"})
 """Faults that another try of a flaky test can take away."""
 _DOUBTFUL: Final = frozenset({"failed", "missing", "skipped", "exit_status", "not_collected"})
 """Faults that a base whose tests are not stable can explain."""
+_CODE: Final = (".py", ".js", ".mjs", ".cjs", ".ts", ".mts", ".cts")
+_SUPPORT: Final = ("conftest.py", "__init__.py")
 
 
 @dataclass(frozen=True)
@@ -117,9 +115,14 @@ def run_sealed_gate(
     done = judge(case, work, check, progress=progress)
     results = json.dumps(_results(done), indent=1, ensure_ascii=True).encode("ascii")
     return store_log(
-        case.gate, done.execution.ended, done.execution.output, root=case.root, binding=binding,
-        sealed=summary(case, done, work, check), results=results,
-    )  # fmt: skip
+        case.gate,
+        done.execution.ended,
+        done.execution.output,
+        root=case.root,
+        binding=binding,
+        sealed=summary(case, done, work, check),
+        results=results,
+    )
 
 
 def chosen(case: GateCase, work: Work, product: Product) -> tuple[str, Choice]:
@@ -128,11 +131,16 @@ def chosen(case: GateCase, work: Work, product: Product) -> tuple[str, Choice]:
     tree = store.snapshot(frozen.root, case.seal.keep)
     changes: dict[str, Entry | None] = case.base.below(store.differing(frozen.base, tree))
     new = [path for path, entry in changes.items() if entry is not None and path not in case.files]
+    # By the rules of the base, since those of the work are the agent's.
     ignored = case.base.below(dict.fromkeys(store.ignored_by(frozen.base, map(case.base.inside, new))))
     choice = choose(
-        product, changes, case.files, scope=compile_scope(work.scope).matches, may_change=matching(work.may_change),
+        product,
+        changes,
+        case.files,
+        scope=compile_scope(work.scope).matches,
+        may_change=matching(work.may_change),
         ignored=frozenset(ignored),
-    )  # fmt: skip
+    )
     if work.present is not None:
         _check_present(case, choice, work.present())
     return tree, choice
@@ -155,14 +163,15 @@ def judge(case: GateCase, work: Work, check: BaseCheck, *, progress: Progress = 
     """
     tree, choice = chosen(case, work, check.product)
     judging = _Judging(case, work, check, progress)
-    done = judging.first(tree, choice)
+    done = judging.tests_of_the_base(tree, choice)
     if not done.faults and done.choice.added:
-        done = judging.with_new_tests(done)
+        done = judging.new_tests(done)
     if not done.faults and case.seal.heldout:
         done = judging.held_out(done)
     if case.seal.forbid_new and not done.faults and done.suppressions:
-        found = "; ".join(done.suppressions[:5])
-        done = replace(done, faults=(fault_of("suppression", "", found),))
+        done = replace(done, faults=(fault_of("suppression", "", "; ".join(done.suppressions[:5])),))
+    # The tests ran code of the work; where dependencies can be written, as without namespaces, what it left there
+    # counts.
     case.check_dependencies()
     return done
 
@@ -175,98 +184,127 @@ class _Judging:
     work: Work
     check: BaseCheck
     progress: Progress
-    bytecode: str = field(init=False)
 
-    def __post_init__(self) -> None:
-        self.bytecode = usable_bytecode(self.case, self.check.bytecode)
-
-    def first(self, tree: str, choice: Choice) -> SealedRun:
+    def tests_of_the_base(self, tree: str, choice: Choice) -> SealedRun:
         """Run the tests of the base on the candidate, and judge them."""
         suppressions = self._suppressions(choice)
         while True:
             candidate = self._with(self.case.frozen.base, choice.taken)
-            with self._workspace(candidate) as here:
-                execution, comparison, tries = self._tried(here, self._compare)
+            execution, comparison, tries = self._run(candidate)
             deciding = self._deciding(choice, execution)
             if not deciding:
                 break
             # New tests, and what they brought, count in the second run alone.
-            kept = {path: entry for path, entry in choice.taken.items() if path not in deciding}
+            taken = {path: entry for path, entry in choice.taken.items() if path not in deciding}
             new = {path: entry for path, entry in deciding.items() if path not in self.case.files}
             held = {path: "it decides the run, as tests and plugins do" for path in deciding if path not in new}
-            choice = replace(choice, taken=kept, added={**choice.added, **new}, held={**choice.held, **held})
+            choice = replace(choice, taken=taken, added={**choice.added, **new}, held={**choice.held, **held})
+        # The base runs a second time only where the verdict hangs on it, since that takes as long as the gate.
         if {row.code for row in comparison.faults} & _DOUBTFUL and self.check.tests.again is None:
             self.check = confirm_base(self.case, self.check, self.progress)
-            comparison = self._compare(execution.tests)
-        self._refuse_set_up(execution, comparison)
-        faults = (*comparison.faults, *self._rewritten(execution.tests, choice))
+            comparison = self._compared(execution.tests, None, self._free)
+        if (other := foreign_code(self.case, execution.tests, execution.root)) is not None:
+            raise SealError(other.code, f"{self.case.gate.id}: {other.message}", other.fix)
+        # A run may rewrite files of the product, as formatters and generators do: nothing is judged by what they
+        # were.
+        own = {self.case.base.inside(path) for path in choice.taken}
+        rewritten = {*execution.tests.written} - {*self.check.tests.run.written} - own
+        faults = [fault_of("rewritten", path, "another content after the run") for path in sorted(rewritten)]
         return SealedRun(
-            candidate, tree, choice, execution.tests, comparison, execution, faults, tries, suppressions
-        )  # fmt: skip
+            candidate,
+            tree,
+            choice,
+            execution.tests,
+            comparison,
+            execution,
+            (*comparison.faults, *faults),
+            tries,
+            suppressions,
+        )
 
-    def with_new_tests(self, done: SealedRun) -> SealedRun:
+    def new_tests(self, done: SealedRun) -> SealedRun:
         """Run the command once more with the new files that are no product, and without tests that were moved."""
         self.progress("the tests of the base passed; now with the new files")
-        choice = done.choice
-        tree = self._with(done.tree, {**choice.added, **dict.fromkeys(choice.removed)})
-        moved, allow = choice.removed.__contains__, self.case.seal.allow_failing
-        judged = partial(compare_added, self.check.tests, first=done.tests, moved=moved, allow_failing=allow)
-        with self._workspace(tree) as here:
-            execution, comparison, tries = self._tried(here, judged)
-        new = frozenset(comparison.new)
-        added = tuple(each for each in execution.tests.cases if each.id in new)
+        removed = done.choice.removed
+        tree = self._with(done.tree, {**done.choice.added, **dict.fromkeys(removed)})
+        # Only tests of removed files may be gone: what `may_change` lets go was let go in the first run.
+        execution, comparison, tries = self._run(tree, done.tests, lambda path: path in removed)
+        # The outcomes of known tests are those of the first run, in which no new file had a say.
+        added = tuple(each for each in execution.tests.cases if each.id in comparison.new)
         tests = replace(done.tests, cases=(*done.tests.cases, *added))
+        new = (*done.comparison.new, *comparison.new)
         return replace(
-            done, tests=tests, comparison=replace(done.comparison, new=(*done.comparison.new, *comparison.new)),
-            execution=execution, faults=comparison.faults, tries=max(done.tries, tries),
-        )  # fmt: skip
+            done,
+            tests=tests,
+            comparison=replace(done.comparison, new=new),
+            execution=execution,
+            faults=comparison.faults,
+            tries=max(done.tries, tries),
+        )
 
     def held_out(self, done: SealedRun) -> SealedRun:
         """Run the held-out checks on an export of the candidate."""
         self.progress("held-out checks")
-        faults, counts = run_held_out(self.case, lambda files: self._workspace(done.tree, files), self.check.tests)
-        return replace(done, faults=faults, heldout=counts)
+        case = self.case
+        held = load_held_out(
+            case.root / case.seal.heldout, checkout=case.store.top, recorded=case.frozen.heldout[case.gate.id]
+        )
+        laid_over = (
+            {path: content for path, (content, _) in held.files.items()} if isinstance(held, HeldOutFolder) else {}
+        )
+        with self._workspace(done.tree, laid_over) as here:
+            if prepare(here):
+                message = "A command of `prepare` failed before the held-out checks."
+                raise CollectorError("HELD107", message, "Look at the command.")
+            if isinstance(held, HeldOutFolder):
+                total, passed = _held_out_folder(here, held, self.check.tests.run)
+            else:
+                total, passed = _held_out_table(here, held)
+            # For the person alone: an agent reads what lies in `artifacts/`.
+            write(f"{case.store.folder}/heldout/{case.gate.id}.log", here.output.finish()[0])
+        counts = {"total": total, "passed": passed}
+        # No check at all is no proof, as a folder in which the runner finds nothing.
+        if passed == total > 0:
+            return replace(done, heldout=counts)
+        message = f"{total - passed} of {total} held-out checks failed." if total else "No held-out check ran."
+        fault = fault_of("heldout", "", f"{passed} of {total} passed", message)
+        return replace(done, faults=(fault,), heldout=counts)
 
-    def _workspace(self, tree: str, laid_over: Mapping[str, bytes] | None = None) -> Any:
-        product = self.check.product
-        packages = None if product.globs else product.packages
-        return workspace(
-            self.case, tree, frozen=[path for path in product.frozen if not self._free(path)], packages=packages,
-            bytecode=self.bytecode, laid_over=laid_over,
-        )  # fmt: skip
+    def _workspace(self, tree: str, laid_over: Mapping[str, bytes] | None = None) -> AbstractContextManager[Workspace]:
+        frozen = [path for path in self.check.product.frozen if not self._free(path)]
+        bytecode = usable_bytecode(self.case, self.check.bytecode)
+        return workspace(self.case, tree, frozen=frozen, bytecode=bytecode, laid_over=laid_over)
 
     def _with(self, tree: str, changes: Mapping[str, Entry | None]) -> str:
         """Return a tree with other files below the root."""
         return self.case.store.compose(tree, {self.case.base.inside(path): entry for path, entry in changes.items()})
 
-    def _tried(
-        self, here: Workspace, judge_tests: Callable[[TestRun], Comparison]
+    def _run(
+        self, tree: str, before: TestRun | None = None, free: Callable[[str], bool] | None = None
     ) -> tuple[Execution, Comparison, int]:
-        """Run the tests, and those that failed again as often as the gate allows."""
-        known = len(self.check.tests.run.cases)
-        here.progress = lambda count: self.progress(f"{count} of {known} tests" if known else f"{count} tests")
-        allowed = {path for path, _ in self.check.tests.run.broken} & {*self.case.seal.allow_failing}
-        execution, tries = execute(here, keep_going=bool(allowed)), 1
-        if execution.unprepared:
-            return execution, Comparison((fault_of("prepare", "", execution.unprepared),)), tries
-        comparison = judge_tests(execution.tests)
-        while tries <= self.case.seal.retries and (faults := comparison.faults):
-            if not {row.code for row in faults} <= _AGAIN:
-                break
-            failed = [row.field for row in faults]
-            self.progress(f"try {tries + 1}: {len(failed)} failed before")
-            # In an export of its own: what a try leaves behind must not help the next one.
-            with self._workspace(here.tree) as fresh:
-                fresh.output, fresh.progress = here.output, here.progress
-                again = execute(fresh, only=failed)
-            if again.unprepared:
-                break
-            execution, tries = replace(again, tests=_merged(execution.tests, again.tests)), tries + 1
-            comparison = judge_tests(execution.tests)
-        return execution, comparison, tries
+        """Run the tests on a tree, and where some fail, all again as often as the gate allows.
 
-    def _compare(self, tests: TestRun) -> Comparison:
-        return compare(self.check.tests, tests, free=self._free, allow_failing=self.case.seal.allow_failing)
+        Each try has an export of its own: what one leaves behind must not help the next one.
+        """
+        tries = 0
+        # Where a file may stay broken, pytest has to run the tests of the others in spite of it.
+        allowed = {path for path, _ in self.check.tests.run.broken} & {*self.case.seal.allow_failing}
+        while True:
+            tries += 1
+            with self._workspace(tree) as here:
+                execution = execute(here, keep_going=bool(allowed))
+            if execution.unprepared:
+                return execution, Comparison((fault_of("prepare", "", execution.unprepared),)), tries
+            comparison = self._compared(execution.tests, before, free or self._free)
+            kinds = {row.code for row in comparison.faults}
+            # One fault of another kind settles it: no further try can take that away.
+            if not kinds or tries > self.case.seal.retries or not kinds <= _AGAIN:
+                return execution, comparison, tries
+            self.progress(f"try {tries + 1}: {len(comparison.faults)} failed before")
+
+    def _compared(self, tests: TestRun, before: TestRun | None, free: Callable[[str], bool]) -> Comparison:
+        allow = self.case.seal.allow_failing
+        return compare(self.check.tests, tests, before=before, free=free, allow_failing=allow)
 
     def _free(self, path: str) -> bool:
         return bool(path) and matching(self.work.may_change)(path)
@@ -276,62 +314,59 @@ class _Judging:
         product, tests, root = self.check.product, execution.tests, execution.root
         if not tests.sessions:
             return {}
-        found = {os.path.relpath(path, root) for path in tests.frozen if path.startswith(f"{root}/")}
-        if not product.roots and not product.globs:
+        paths = {os.path.relpath(path, root) for path in tests.frozen if path.startswith(f"{root}/")}
+        if not product.roots and not product.globs:  # as with Node
             loaded = {os.path.relpath(path, root) for _, path in tests.loaded}
-            new = (path for path in choice.taken if path not in self.case.files and not product.holds(path))
-            found |= {path for path in new if path not in loaded}
+            new = {path for path in choice.taken if path not in self.case.files and not product.holds(path)}
+            paths |= new - loaded
         return {
-            path: entry for path, entry in choice.taken.items()
-            if entry is not None and path in found and not self._free(path)
-        }  # fmt: skip
-
-    def _refuse_set_up(self, execution: Execution, comparison: Comparison) -> None:
-        """Refuse to call it a fault of the work that other code runs, or that a step writes where nothing can be."""
-        gate = self.case.gate.id
-        if (found := foreign_code(self.case, execution.tests, execution.root)) is not None:
-            raise SealError(found.code, f"{gate}: {found.message}", found.fix)
-        tail = execution.output.finish()[0][-_TAIL_BYTES:].decode("utf-8", "replace")
-        lines = [line.strip() for line in tail.splitlines() if _READ_ONLY.search(line)]
-        if lines and {row.code for row in comparison.faults} == {"exit_status"}:
-            message = f"{gate} cannot be sealed as it is: a step of its command writes where dependencies lie"
-            raise SealError("SEAL401", f"{message}: {lines[-1][:_MAX_WORDS]}", "Let the command write elsewhere.")
-
-    def _rewritten(self, tests: TestRun, choice: Choice) -> list[Finding]:
-        """Return what the run wrote, or made and loaded beside the product, although that of the base did not."""
-        case, base = self.case, self.check.tests.run
-        taken = {case.base.inside(path) for path in choice.taken}
-        rows = [(path, "another content after the run") for path in sorted({*tests.written} - {*base.written} - taken)]
-        there = {*case.files, *choice.taken, *choice.added}
-        known = {*base.frozen, *(path for _, path in base.loaded)}
-        for path in sorted({*tests.frozen, *(path for _, path in tests.loaded)} - known):
-            inside = os.path.relpath(path, case.root)
-            is_made = is_below(path, [os.fspath(case.root)]) and not is_below(path, case.environment.kept)
-            if is_made and inside not in there and not self.check.product.holds(inside):
-                rows.append((inside, "made and loaded by the run"))
-        return [fault_of("rewritten", *row) for row in rows]
+            path: entry
+            for path, entry in choice.taken.items()
+            if entry is not None and path in paths and not self._free(path)
+        }
 
     def _suppressions(self, choice: Choice) -> tuple[str, ...]:
-        found: list[str] = []
+        lines: list[str] = []
         for path, entry in choice.taken.items():
             if entry is not None:
                 rows = added_suppressions(self.case.content(path), self.case.store.content(entry.oid), path)
-                found += [f"{path}:{line} {comment}" for line, comment in rows]
-        return tuple(found)
+                lines += [f"{path}:{line} {comment}" for line, comment in rows]
+        return tuple(lines)
 
 
-def _merged(first: TestRun, again: TestRun) -> TestRun:
-    """Return a run with the tests that ran again; what else they show of the judge counts too."""
-    if again.judge or again.problem or not again.complete:
-        return again
-    later = {case.id: case for case in again.cases}
-    cases = tuple(later.get(case.id, case) for case in first.cases)
-    bad = any(case.outcome in BAD for case in cases)
-    both: dict[str, Any] = {
-        name: tuple(dict.fromkeys((*getattr(first, name), *getattr(again, name))))
-        for name in ("loaded", "frozen", "changed", "written")
-    }
-    return replace(first, cases=cases, exit_status=first.exit_status if bad else again.exit_status, **both)
+def _held_out_folder(here: Workspace, held: HeldOutFolder, base: TestRun) -> tuple[int, int]:
+    """Run the command with the held-out tests in the export; return how many there are, and how many passed.
+
+    A file of code that neither has a test nor was loaded by one did not run.
+    """
+    run, paths = execute(here).tests, held.files.keys()
+    mine = [case for case in run.cases if case.file in paths]
+    # A test that began and did not return was ended from within, whatever its outcome says.
+    good = sum(case.outcome in GOOD and case.ran != "begun" for case in mine)
+    known = {case.id for case in run.cases}
+    lost = sum(identity not in known and identity.partition("::")[0] in paths for identity in run.collected)
+    lost += sum(path in paths for path, _ in (*run.broken, *run.skipped_files))
+    ran = {case.file for case in mine} | {os.path.relpath(path, here.root) for _, path in run.loaded}
+    code = [path for path in paths if path.endswith(_CODE) and os.path.basename(path) not in _SUPPORT]
+    # Where nobody observes the runner, no file is known to have run.
+    lost += sum(path not in ran for path in code) if run.sessions else 0
+    whole = (
+        run.complete
+        and not run.judge
+        and not run.problem
+        and not {*run.changed, *run.equals} - {*base.changed, *base.equals}
+    )
+    return len(mine) + lost, good if whole else 0
+
+
+def _held_out_table(here: Workspace, held: HeldOutTable) -> tuple[int, int]:
+    def call(argv: Sequence[str], *, stdin: bytes, timeout_seconds: float) -> tuple[int | None, bool, bytes]:
+        output = bytearray()
+        ended = here.run(argv, timeout_seconds=timeout_seconds, output=output.extend, stdin=stdin)
+        return ended.exit_status, ended.timed_out, bytes(output)
+
+    result = judge_cases(held, call, interpreter=(here.interpreter(held.language),), probes=here.held_out_probes)
+    return result["total"], result["passed"]
 
 
 def summary(case: GateCase, done: SealedRun, work: Work, check: BaseCheck) -> dict[str, Any]:
@@ -339,12 +374,18 @@ def summary(case: GateCase, done: SealedRun, work: Work, check: BaseCheck) -> di
     tests, comparison = done.tests, done.comparison
     skipped = [each.id for each in tests.cases if each.outcome == "skipped"]
     lists: dict[str, Sequence[str]] = {
-        "new": comparison.new, "gone": comparison.gone, "allowed": comparison.allowed, "skipped": skipped,
-        "product": [*check.product.packages, *check.product.modules], "taken": [*done.choice.taken],
+        "new": comparison.new,
+        "gone": comparison.gone,
+        "allowed": comparison.allowed,
+        "skipped": skipped,
+        "product": [*check.product.packages, *check.product.modules],
+        "taken": [*done.choice.taken],
         "added": [*done.choice.added],
         "held_back": [path for path, why in done.choice.held.items() if why != "outside the scope"],
-        "outside": work.outside, "inline": check.inline, "suppressions": done.suppressions,
-    }  # fmt: skip
+        "outside": work.outside,
+        "inline": check.inline,
+        "suppressions": done.suppressions,
+    }
     return {
         "level": done.execution.level,
         "base": case.frozen.base,

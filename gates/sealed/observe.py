@@ -1,34 +1,32 @@
 """The gate's side of observing: a socket that runners report to, and what their events come to.
 
 Answers T2. Tested code shares a process with the observer of its runner, so an event proves only that it came over the
-connection that was made before the product was imported, in the order in which it was sent: each line carries a keyed
-digest of itself and of the line before. A connection is a *session* unless a process above it is connected already
-(tests that start a runner), its own process is, or it does not descend from the command any more: what tested code
-left behind to report later has lost its parent. A worker of a controller is a session of its own, which its
-controller's tests run in. A session that was there before and did not finish, or a test that failed in one, is not
-undone by another.
+connection that was made before the product was imported: each line begins with a token that this connection alone was
+given. A connection is a *session* unless its own process or one above it is connected already (tests that start a
+runner). A worker of a controller is a session of its own, which its controller's tests run in. No session undoes what
+another reported: the worst of several outcomes of a test counts, and each has to say that it was finished.
 
-The protocol is in docs/design/016.
+The protocol is in docs/history/016.
 """
 
-import hmac
 import json
 import os
 import secrets
 import socket
 import struct
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+import psutil
+
 from interlock.gates.sealed.outcomes import BAD, GOOD, SKIPPED, TestCase, TestRun, bounded
 
 _LOADED: Final = ("loaded", "session")
 """Events that say what was loaded: before the first test, for runs that are cut off, and at the end."""
-_WAIT_SECONDS: Final = 5.0
 _CREDENTIALS: Final = struct.Struct("3i")
 _LINE: Final = (
     '\nexec(compile(__spec__.loader.get_data({file!r}), {file!r}, "exec"), '
@@ -43,7 +41,8 @@ def with_observer(path: str, folder: str) -> bytes:
     """
     text, probes = Path(path).read_bytes(), f"{folder}/probes"
     if path.endswith(".py"):
-        return text + _LINE.format(file=f"{probes}/observer.py", probes=probes).encode()
+        return text + _LINE.format(file=f"{probes}/python_observer.py", probes=probes).encode()
+    # The first line of a script may be its shebang, which has to stay the first.
     first, _, rest = text.partition(b"\n")
     load = 'import "{}"\n' if path.endswith(".mjs") else 'require("{}")\n'
     return first + b"\n" + load.format(f"{probes}/node_observer.cjs").encode() + rest
@@ -51,7 +50,7 @@ def with_observer(path: str, folder: str) -> bytes:
 
 @dataclass(slots=True)
 class _Session:
-    """What one process of a runner reported; `forged` lines do not carry the digest that they must."""
+    """What one process of a runner reported; `forged` lines do not begin with the token."""
 
     runner: str
     pid: int
@@ -70,37 +69,33 @@ class Observation:
     Args:
         folder: Where the socket is made; its path must be short.
         root: The project's root, as the command sees it.
-        only: Ids of the tests to run; all where there are none.
-        progress: Takes how many tests have ended so far.
         keep_going: Run the tests of other files where a file cannot be collected.
     """
 
-    def __init__(
-        self, folder: Path, root: str, *, only: Sequence[str] = (), keep_going: bool = False,
-        progress: Callable[[int], None] = lambda _count: None,
-    ) -> None:  # fmt: skip
+    def __init__(self, folder: Path, root: str, *, keep_going: bool = False) -> None:
         self._path = folder / "socket"
-        self._spec = {"root": root, "only": list(only), "keep_going": keep_going}
-        self._progress = progress
+        self._spec = {"root": root, "keep_going": keep_going}
         self._sessions: list[_Session] = []
-        self._command = -1
         self._lock = threading.Lock()
-        self._ended = 0
-        self._threads: list[threading.Thread] = []
+        self._readers: list[tuple[threading.Thread, socket.socket]] = []
         self._server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._listener = threading.Thread(target=self._accept, daemon=True)
 
     def __enter__(self) -> "Observation":
         self._server.bind(os.fspath(self._path))
         self._server.listen(64)
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._listener.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        with suppress(OSError):
-            self._server.shutdown(socket.SHUT_RDWR)
+        self._server.shutdown(socket.SHUT_RDWR)
+        self._listener.join()
         self._server.close()
-        for thread in self._threads:
-            thread.join(_WAIT_SECONDS)
+        for thread, connection in self._readers:
+            # What was sent is still read, however long that takes; a process that was left behind is not waited for.
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RD)
+            thread.join()
         self._path.unlink(missing_ok=True)
 
     def _accept(self) -> None:
@@ -110,51 +105,34 @@ class Observation:
             except OSError:
                 return
             thread = threading.Thread(target=self._serve, args=(connection,), daemon=True)
+            self._readers.append((thread, connection))
             thread.start()
-            self._threads.append(thread)
 
     def _serve(self, connection: socket.socket) -> None:
         with connection, suppress(OSError, ValueError, KeyError, TypeError):
+            # The kernel says who connected; what the process says of itself could be made up.
             about = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-            pid = _CREDENTIALS.unpack(about)[0]
             lines = connection.makefile("rb")
             hello = json.loads(lines.readline())
-            session = self._admitted(str(hello["runner"]), pid, str(hello.get("worker") or ""))
-            key = secrets.token_bytes(32)
-            answer = {**self._spec, "ignored": session is None, "key": key.hex()}
+            worker = str(hello.get("worker") or "")
+            session = self._admitted(str(hello["runner"]), _CREDENTIALS.unpack(about)[0], worker)
+            token = secrets.token_hex(32)
+            answer = {**self._spec, "ignored": session is None, "token": token}
             connection.sendall(json.dumps(answer).encode() + b"\n")
             if session is not None:
-                self._read(session, lines, key)
+                _read(session, lines, token.encode())
 
     def _admitted(self, runner: str, pid: int, worker: str) -> _Session | None:
         with self._lock:
-            known, line = {session.pid: session for session in self._sessions}, _lineage(pid)
-            above = next((known[each] for each, _ in line[1:] if each in known), None)
+            known = {session.pid: session for session in self._sessions}
+            # A runner that a test starts is below an observed one and none of ours, but for a worker below its
+            # controller.
+            above = next((known[each] for each in _ancestors(pid) if each in known), None)
             if pid in known or (above is not None and (not worker or above.worker)):
                 return None
-            command = _command_of(line)
-            if command is None or (self._sessions and command != self._command):
-                return None
-            self._command = command
             session = _Session(runner, pid, worker if above is not None else "")
             self._sessions.append(session)
             return session
-
-    def _read(self, session: _Session, lines: Iterable[bytes], key: bytes) -> None:
-        mac = b""
-        for line in lines:
-            body, _, found = line.rstrip(b"\n").rpartition(b" ")
-            expected = hmac.new(key, mac + body, "sha256").hexdigest().encode()
-            if found != expected:
-                session.forged += 1
-                continue
-            mac = expected
-            event = json.loads(body)
-            session.events.append(event)
-            if event["e"] == "case":
-                with self._lock:
-                    self._ended += 1
-                    self._progress(self._ended)
 
     def result(self, exit_status: int | None) -> TestRun | None:
         """Return what was observed; None where no runner began. One that only prints its version does not."""
@@ -166,6 +144,17 @@ class Observation:
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             judge = bounded(f"an event of the observer is not as the observer writes it: {error!r}")
             return TestRun(sessions[0].runner, complete=False, exit_status=exit_status, judge=judge)
+
+
+def _read(session: _Session, lines: Iterable[bytes], token: bytes) -> None:
+    for line in lines:
+        given, _, body = line.rstrip(b"\n").partition(b" ")
+        # Product that finds the socket can write lines, and they are counted; it cannot know the token by means of
+        # the protocol.
+        if secrets.compare_digest(given, token):
+            session.events.append(json.loads(body))
+        else:
+            session.forged += 1
 
 
 def _run_of(sessions: Sequence[_Session], exit_status: int | None) -> TestRun:
@@ -185,11 +174,12 @@ def _run_of(sessions: Sequence[_Session], exit_status: int | None) -> TestRun:
 
     cases: dict[str, TestCase] = {}
     for case in map(_case, of("case")):
-        # The worst of several outcomes counts: no later report takes a failure back.
+        # Two sessions may run one test: the worse outcome stays, so that no second run whitewashes it.
         if case.id not in cases or _rank(case) > _rank(cases[case.id]):
             cases[case.id] = case
     controllers = [each for each in sessions if not each.worker]
     statuses = [int(end["status"]) for each in controllers for end in each.ends]
+    # 5 is what pytest and unittest end with where they found no tests.
     forged, bad = sum(each.forged for each in sessions), [each for each in statuses if each not in (0, 5)]
     judge = f"{forged} lines were not written by the observer" if forged else ""
     if not judge and exit_status == 0 and bad:
@@ -213,13 +203,14 @@ def _run_of(sessions: Sequence[_Session], exit_status: int | None) -> TestRun:
         early=tuple(sorted(texts("early", *_LOADED))),
         roots=tuple(sorted(texts("roots", *_LOADED))),
         changed=tuple(sorted(texts("changed", *_LOADED))),
+        equals=texts("equals", *_LOADED),
     )
 
 
 def _case(event: Mapping[str, Any]) -> TestCase:
     if event["outcome"] not in (*BAD, *GOOD, *SKIPPED):
         raise ValueError(event["outcome"])
-    fields = {name: event[name] for name in ("id", "outcome", "file", "ran", "when", "equals")}
+    fields = {name: event[name] for name in ("id", "outcome", "file", "ran", "when")}
     return TestCase(**fields, seconds=float(event["seconds"]), message=bounded(event["message"]))
 
 
@@ -227,24 +218,7 @@ def _rank(case: TestCase) -> int:
     return 0 if case.outcome in GOOD else 2 if case.outcome in BAD else 1
 
 
-def _lineage(pid: int) -> list[tuple[int, bool]]:
-    """Return a process and those above it, the nearest first, and of each whether it is the first one of a sandbox."""
-    found: list[tuple[int, bool]] = []
-    with suppress(OSError):
-        while pid:
-            about = Path(f"/proc/{pid}/status").read_text("utf-8", "replace")
-            numbers = about.partition("\nNSpid:")[2].partition("\n")[0].split()
-            found.append((pid, numbers[1:][-1:] == ["1"]))
-            pid = int(about.partition("\nPPid:")[2].split(None, 1)[0])
-    return found
-
-
-def _command_of(line: Sequence[tuple[int, bool]]) -> int | None:
-    """Return the command that a process descends from: 0 without a sandbox; None where it has lost its parent.
-
-    In a sandbox the command is the child of its first process; one that has lost its parent becomes a child of it, too.
-    """
-    if os.getpid() not in [pid for pid, _ in line]:
-        return None
-    first = next((at for at, (_, is_first) in enumerate(line) if is_first), 0)
-    return line[first - 1][0] if first else 0
+def _ancestors(pid: int) -> Iterator[int]:
+    """Yield the processes above one, the nearest first."""
+    with suppress(psutil.Error):
+        yield from (each.pid for each in psutil.Process(pid).parents())

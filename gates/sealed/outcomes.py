@@ -1,9 +1,8 @@
 """What a run of tests came to: one record for each test, and what was observed of the run itself."""
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias, cast
+from typing import Final, Literal, TypeAlias
 
 Outcome: TypeAlias = Literal["passed", "failed", "error", "skipped", "xfailed", "xpassed"]
 """What a test came to. `xpassed` passed although it was expected to fail, and its runner does not mind."""
@@ -32,7 +31,6 @@ class TestCase:
         file: The file that it was collected from, relative to the root; empty when it is not known.
         ran: What was seen of the code of its function.
         when: The phase in which it was skipped: `setup`, by a mark or a fixture, or `call`.
-        equals: Empty, or which value of the product equals everything.
     """
 
     __test__ = False
@@ -44,7 +42,6 @@ class TestCase:
     file: str = ""
     ran: Ran = ""
     when: str = ""
-    equals: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +65,7 @@ class TestRun:
         early: Real paths of modules that were loaded before the runner was.
         roots: Folders of the import path below the root, absolute.
         changed: Functions of the runner that have other code than before the product was imported.
+        equals: Classes of the product whose values are equal to anything.
         written: Files of the export, relative to the top, whose content is another one after the run.
         problem: Empty, or why the outcomes could not be read.
     """
@@ -90,6 +88,7 @@ class TestRun:
     early: tuple[str, ...] = ()
     roots: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
+    equals: tuple[str, ...] = ()
     written: tuple[str, ...] = ()
     problem: str = ""
 
@@ -110,16 +109,6 @@ def bounded(text: str) -> str:
     text = _COLOURS.sub("", text)
     if len(text) <= MESSAGE_CHARACTERS:
         return text
+    # Five are the mark between the halves, with its line ends.
     half = (MESSAGE_CHARACTERS - 5) // 2
     return f"{text[:half]}\n[…]\n{text[-half:]}"
-
-
-def run_from_json(data: Mapping[str, Any]) -> TestRun:
-    """Return the run that `asdict` made plain data of, or raise KeyError, TypeError or ValueError."""
-    fields = {name: _hashable(value) for name, value in data.items()}
-    fields["cases"] = tuple(TestCase(**case) for case in data["cases"])
-    return TestRun(**fields)
-
-
-def _hashable(value: Any) -> Any:
-    return tuple(map(_hashable, cast("list[Any]", value))) if isinstance(value, list) else value

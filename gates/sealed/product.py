@@ -126,6 +126,7 @@ def derive(
     # In a flat layout product and tests share a folder. What was loaded before the runner shows it, as applications of
     # Django are; else, where nothing is left, the outermost folders are none of tests.
     early = {os.path.dirname(path) for each in run.early if (path := _inside(each, root)) in loaded}
+    # Folders come outermost first, so that the loop below gives up the largest claim first.
     folders = [folder for folder in folders if folder not in early]
     chosen = _outside(loaded, folders)
     while not chosen and folders:
@@ -146,9 +147,11 @@ def derive(
         roots=tuple(sorted(roots)),
         tests=tuple(tests),
     )
+    # A new module may take no name that anything but the product can be imported by: it would be loaded in its place.
     own = {path for path in files if product.holds(path)}
     names = {*sys.stdlib_module_names, *installed, *_UNASKED, *_top_names(files - own, roots)}
     names |= {name.partition(".")[0] for name, each in run.loaded if _inside(each, root) not in own}
+    # Some file systems do not tell `Json.py` from `json.py`.
     return replace(product, names=tuple(sorted({name.lower() for name in names})))
 
 
@@ -225,6 +228,7 @@ def choose(
     held: dict[str, str] = {}
     work = {path for path, entry in changes.items() if entry is not None}  # to know new packages
     for path, entry in changes.items():
+        # The order decides: what can never come in stays out even where `may_change` names it.
         if never := _never_taken(path, entry, base.get(path), ignored):
             held[path] = never if scope(path) else _OUTSIDE
         elif may_change(path):
@@ -238,6 +242,7 @@ def choose(
                 taken[path] = entry
             else:
                 held[path] = "no product: the tests of the base did not load it"
+        # Also among `added`, for such a module runs before any test of the second run.
         elif any(part.partition(".")[0].lower() in _UNASKED for part in path.split("/")):
             held[path] = "Python would import it by itself"
         elif not _is_new_product(path, product, work, base):
@@ -246,6 +251,7 @@ def choose(
             held[path] = f"it would be loaded in the place of {shadowed}.*, which keeps its base content"
         else:
             taken[path] = entry
+    # A test that was moved has its new place in `added` and its old one here; both at once would collide.
     removed = tuple(path for path in held if changes[path] is None and product.keeps(path) and scope(path))
     return Choice(taken, added, removed, dict(sorted(held.items())))
 
@@ -261,6 +267,7 @@ def _never_taken(path: str, entry: Entry | None, before: Entry | None, ignored: 
 
 
 def _is_new_product(path: str, product: Product, work: set[str], base: Mapping[str, Entry]) -> bool:
+    # With the key `product` its patterns decide alone, for new files as for old ones.
     if product.globs or product.holds(path):
         return product.holds(path)
     if not product.roots:  # as with Node: beside a single module, with its ending; it counts if the run loads it
@@ -273,6 +280,7 @@ def _is_new_product(path: str, product: Product, work: set[str], base: Mapping[s
     name, _, ending = parts[0].partition(".")
     is_module = len(parts) == 1 and ending == "py"
     folder = f"{root}/{parts[0]}".lstrip("/")
+    # A folder of which the base has files is none of the product's, or `holds` would have said so.
     is_package = len(parts) > 1 and f"{folder}/__init__.py" in work and not any(_lies_in(each, folder) for each in base)
     if not (is_module or is_package) or not name.isidentifier() or name.lower() in product.names:
         return False

@@ -25,9 +25,19 @@ from interlock.gates.sealed.settings import Network
 Level: TypeAlias = Literal["namespaces", "none"]
 
 SYSTEM: Final = (
-    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/nix/store", "/gnu/store", "/snap",
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/etc",
+    "/nix/store",
+    "/gnu/store",
+    "/snap",
     "/sys/devices/system",
-)  # fmt: skip
+)
 """Where distributions install: seen inside as they are."""
 
 _PRIVATE: Final = ("/tmp", "/var/tmp", "/run", "/dev/shm")  # noqa: S108 - their empty doubles inside
@@ -92,14 +102,17 @@ def run(
 
 
 def _words(argv: Sequence[str], box: Box, cwd: str) -> list[str]:
+    # `--dev-bind / /` is the machine as it is, and the binds are mounted over it.
     if box.bare:
         words = [shutil.which("bwrap") or "bwrap", "--die-with-parent", "--new-session", "--dev-bind", "/", "/"]
         for bind in box.binds:
             words += ["--bind", bind.source, bind.target]
         return [*words, "--chdir", cwd, "--", *argv]
     words = [shutil.which("bwrap") or "bwrap", "--die-with-parent", "--new-session", "--unshare-user", "--unshare-pid"]
+    # A further user namespace could mount over the tests what it likes.
     words += ["--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--cap-drop", "ALL", "--disable-userns"]
     words += [] if box.network == "host" else ["--unshare-net"]
+    # The root becomes read-only at last, when all places to mount on have been made in it.
     words += ["--dev", "/dev", "--proc", "/proc", *_mounts(box), "--remount-ro", "/", "--chdir", cwd]
     return [*words, "--", *argv]
 
@@ -109,6 +122,7 @@ def _mounts(box: Box) -> Iterator[str]:
     rows: list[tuple[str, tuple[str, ...]]] = [(name, ("--dir", name)) for name in (*_EMPTY, os.path.expanduser("~"))]
     rows += [(name, ("--tmpfs", name)) for name in _PRIVATE]
     for name in SYSTEM:
+        # On merged systems `/bin` is a link to `usr/bin`, and a mount in its place would be seen as a folder.
         if os.path.islink(name):
             rows.append((name, ("--symlink", os.readlink(name), name)))
         elif os.path.isdir(name):
@@ -132,6 +146,7 @@ def private_folder(size_bytes: int = 0) -> Generator[Path]:
     """Make a folder for one run of a gate, in memory where so many bytes have room, and remove it in the end."""
     try:
         space = os.statvfs(MEMORY_DISK)
+        # The size is an estimate by the number of files, so a multiple of it has to be free.
         roomy = space.f_bavail * space.f_frsize > 4 * size_bytes and os.access(MEMORY_DISK, os.W_OK)
     except OSError:
         roomy = False

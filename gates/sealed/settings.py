@@ -15,7 +15,6 @@ from interlock.gates.patterns import compile_scope
 DEFAULT_KEEP: Final = (".venv", "venv", "node_modules")
 """What holds dependencies in most projects; what exists of it is kept."""
 
-MAX_RETRIES: Final = 5
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _OURS: Final = frozenset({"HOME", "TMPDIR", "PYTHONPYCACHEPREFIX"})
 
@@ -37,7 +36,7 @@ class Seal:
         cwd: Where the commands run, relative to the root.
         junit: Path of a JUnit report that the command writes, relative to `cwd`.
         allow_failing: Ids of tests that may fail, because they fail on the base for a known reason.
-        retries: How often failed tests may run again before they count as failed.
+        retries: How often the command may run again where tests failed, before they count as failed.
         heldout: A folder of tests or a table of cases outside the checkout; relative to the root, or absolute.
         forbid_new: What the work may not add: `suppressions`, comments that silence a checker.
     """
@@ -96,20 +95,12 @@ def _value_problems(path: str, key: str, row: GateConfig) -> Iterator[Finding]:
             try:
                 compile_scope([pattern])
             except TreeError as error:
-                yield config_problem("CFG105", path, f"{key}.{name}.{at}", error.message, error.fix)
-    for name in ("setup", "prepare"):
-        for at, argv in enumerate(getattr(row, name) or ()):
-            if not argv or not all(argv):
-                fix = f'Write each command as a list of its words, such as {name} = [["npm", "run", "build"]].'
-                yield config_problem("CFG219", path, f"{key}.{name}.{at}", "a word is empty, or there is none.", fix)
+                yield config_problem("CFG104", path, f"{key}.{name}.{at}", error.message, error.fix)
     for name in ("cwd", "junit"):
         value = getattr(row, name) or ""
         if value.startswith("/") or ".." in value.split("/"):
             fix = "Write a path inside the project, relative to its root."
             yield config_problem("CFG219", path, f"{key}.{name}", f"`{value}` leads out of the project.", fix)
-    if row.retries is not None and not 0 <= row.retries <= MAX_RETRIES:
-        fix = f"Write 0 to {MAX_RETRIES}."
-        yield config_problem("CFG219", path, f"{key}.retries", f"{row.retries} is out of bounds.", fix)
     for name in (*(row.env or {}), *(row.pass_env or ())):
         if _VARIABLE.fullmatch(name) is None or name in _OURS:
             fix = f"Write letters, digits and `_`; {', '.join(sorted(_OURS))} are Interlock's own."

@@ -12,7 +12,7 @@ objects), so git never runs in it with that configuration. Our repository has it
 
     <state>/interlock/<project>/store.git       the repository; a verdict is bound to a tree in it
     <state>/interlock/<project>/results/<key>   what the tests of a base came to
-    <state>/interlock/<project>/kept/<key>      the accepted record of a folder of dependencies
+    <state>/interlock/<project>/kept/<key>      records of dependencies; see `record`
     <state>/interlock/<project>/setup/<key>     dependencies that the gate made itself
     <state>/interlock/<project>/bytecode/<key>  compiled code of dependencies
     <state>/interlock/<project>/agents/<ask>    the process of an agent at work; see `graph.task.left_agents`
@@ -22,7 +22,7 @@ objects), so git never runs in it with that configuration. Our repository has it
 
 import os
 import re
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -49,15 +49,26 @@ FILE, PROGRAM, LINK, SUBMODULE = "100644", "100755", "120000", "160000"
 _ATTRIBUTES: Final = "* -text -eol -filter -ident -working-tree-encoding -export-subst -export-ignore\n"
 _COMPILED: Final = "__pycache__\n*.py[co]\n"
 _SETTINGS: Final = {
-    "core.compression": "0", "core.looseCompression": "0", "core.fsync": "none", "core.filemode": "true",
-    "core.symlinks": "true", "core.ignorecase": "false", "core.autocrlf": "false", "core.excludesfile": os.devnull,
-    "core.attributesfile": os.devnull, "core.quotepath": "false", "core.protectntfs": "false", "gc.auto": "0",
-    "advice.addembeddedrepo": "false", "fetch.fsckobjects": "false", "core.untrackedcache": "false",
-}  # fmt: skip
+    "core.compression": "0",
+    "core.looseCompression": "0",
+    "core.fsync": "none",
+    "core.filemode": "true",
+    "core.symlinks": "true",
+    "core.ignorecase": "false",
+    "core.autocrlf": "false",
+    "core.excludesfile": os.devnull,
+    "core.attributesfile": os.devnull,
+    "core.quotepath": "false",
+    "core.protectntfs": "false",
+    "gc.auto": "0",
+    "advice.addembeddedrepo": "false",
+    "fetch.fsckobjects": "false",
+    "core.untrackedcache": "false",
+}
 _HEX: Final = re.compile(r"[0-9a-fA-F]{4,64}")
-_POINTER: Final = re.compile(
-    rb"version https://git-lfs\.github\.com/spec/v1\n.*oid sha256:([0-9a-f]{64})\n.{0,200}", re.DOTALL
-)
+_POINTER: Final = re.compile(rb"version https://git-lfs\.github\.com/spec/v1\n.*oid sha256:([0-9a-f]{64})\n", re.DOTALL)
+_FULL: Final = re.compile("No space left|Out of diskspace|Disk quota|Read-only file system")
+"""What git says where the state folder cannot be written."""
 _CONVERTS: Final = re.compile(rb"(?<![-!\w])(?:eol|text|ident|working-tree-encoding)\b")
 
 
@@ -104,9 +115,10 @@ def write(path: str | Path, data: bytes) -> None:
 
 def _unwritable(path: str | Path, why: str) -> SealError:
     return SealError(
-        "SEAL112", f"{path} cannot be written: {why}.",
+        "SEAL112",
+        f"{path} cannot be written: {why}.",
         f"Free some disk space, or name a writable folder with the variable {state.STATE}.",
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +175,6 @@ class Store:
         self.folder = Path(state.folder()) / f"{key}-{self.top.name or 'root'}"
         self._index = f"{self.folder}/index"
         self._repository: Path | None = None
-        self._inside: dict[str, list[str]] = {}
 
     # -- trees in -----------------------------------------------------------------------------------------------------
 
@@ -178,13 +189,14 @@ class Store:
         at = f"/{root}/" if root else "/"
         lines = [f"{at}{OWN}", f"{at}{EVIDENCE}", *(_exclude(name, at) for name in keep)]
         with self._locked():
-            return self._snapshot(self.top, self._index, lines)
+            write(self._git_folder() / "info/exclude", (_COMPILED + "\n".join(lines) + "\n").encode())
+            return self._snapshot(self.top, self._index)
 
-    def _snapshot(self, top: Path, index: str, excludes: list[str]) -> str:
-        write(self._git_folder() / "info/exclude", (_COMPILED + "\n".join(excludes) + "\n").encode())
+    def _snapshot(self, top: Path, index: str) -> str:
         # Without a repository of its own git would answer for a checkout around it.
         at_head = ("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
         head = self._ask(*at_head, repository=top) if os.path.lexists(top / ".git") else ""
+        # The tree of HEAD is read into the index once for each HEAD, and not at each snapshot.
         known = Path(f"{index}.head")
         if head and (not known.exists() or known.read_text("ascii") != head):
             # What HEAD tracks stays part of the tree although it may be ignored; entries as they are keep their stamps.
@@ -203,21 +215,18 @@ class Store:
             fix = "Make them readable, rename what git cannot name, or list what is no part of it in a .gitignore."
             raise SealError("SEAL101", message, fix)
         tree = self._written_tree(index)
-        inside = self._repositories(tree)
-        self._forget(top, inside, index)
+        self._forget(top, self._repositories(tree), index)
 
-        def nested(path: str) -> str:
+        def tree_inside(path: str) -> str:
+            # Each repository inside has an index of its own, so that their stamps last from one snapshot to the next.
             own = f"{self._index}-{sha256(os.fsencode(top / path)).hexdigest()[:16]}"
-            return self._snapshot(top / path, own, excludes)
+            return self._snapshot(top / path, own)
 
-        return self._with_repositories(tree, inside, nested)
+        return self._with_repositories(tree, tree_inside)
 
     def _repositories(self, tree: str) -> list[str]:
-        if tree not in self._inside:
-            rows = self._do("ls-tree", "-r", "-z", "--full-tree", tree).split(b"\0")
-            found = [os.fsdecode(row.partition(b"\t")[2]) for row in rows if row.startswith(SUBMODULE.encode())]
-            self._inside[tree] = found
-        return self._inside[tree]
+        """Return the paths of repositories inside: submodules, and others that lie there."""
+        return [path for path, entry in self.files(tree).items() if entry.mode == SUBMODULE]
 
     def _forget(self, top: Path, paths: list[str], index: str) -> None:
         """Take repositories inside out of the index: git would ask for their status, by their own configuration."""
@@ -225,94 +234,107 @@ class Store:
             data = b"".join(os.fsencode(path) + b"\0" for path in paths)
             self._do("update-index", "--force-remove", "-z", "--stdin", work=top, data=data, index=index)
 
-    def _with_repositories(self, tree: str, paths: list[str], tree_of: Callable[[str], str]) -> str:
+    def _with_repositories(self, tree: str, tree_inside: Callable[[str], str]) -> str:
         """Return the tree with the files of the repositories inside in the place of their commits."""
-        if not paths:
-            return tree
-        changes: dict[str, Entry | None] = dict.fromkeys(paths)
-        for path in paths:
-            changes |= {f"{path}/{name}": entry for name, entry in self.files(tree_of(path)).items()}
+        changes: dict[str, Entry | None] = {}
+        for path in self._repositories(tree):
+            changes[path] = None
+            changes |= {f"{path}/{name}": entry for name, entry in self.files(tree_inside(path)).items()}
         return self.compose(tree, changes)
 
     def commit(self, revision: str) -> Commit:
         """Store the files of a commit, branch or tag as a checkout of it has them.
 
-        Digits that could be the name of an object are never taken for a branch or a tag. Content of git-lfs comes from
-        the checkout, where it has the digest that the pointer names.
+        Digits that could be the name of an object are never taken for a branch or a tag.
 
         Raises:
-            SealError: `SEAL130` it is no commit here, or an object of it is missing; `SEAL131` a submodule is.
+            SealError: `SEAL130` it is no commit here, or an object of it is missing; `SEAL131` a submodule is missing,
+                `SEAL133` content of git-lfs is.
         """
-        name = self._name_of(revision)
-        with self._locked():
-            tree = self._commit_tree(self.top, name)
-            tree = self._as_checked_out(tree)
-        written = self._do("show", "-s", "--format=%ad", "--date=iso-strict", name).decode().strip()
-        return Commit(name, written, tree)
-
-    def _name_of(self, revision: str) -> str:
         name = self._ask("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
         if not name:
             raise _unknown(revision, "there is no commit yet" if revision == "HEAD" else "git knows no such commit")
+        # An agent can make a branch that is named like the abbreviated hash that a person types.
         if _HEX.fullmatch(revision) and not name.startswith(revision.lower()):
             raise _unknown(revision, "a branch or a tag has the name of an object", "Write the whole hash of a commit.")
-        return name
+        with self._locked():
+            tree = self._commit_tree(self.top, name)
+        written = self._do("show", "-s", "--format=%ad", "--date=iso-strict", name).decode().strip()
+        return Commit(name, written, tree)
 
     def _commit_tree(self, repository: Path, name: str) -> str:
         self._fetch(repository, name)
         tree = self._do("rev-parse", f"{name}^{{tree}}").decode().strip()
+        # A checkout has the conversions that the attributes of the commit itself ask for, and no other.
+        rules = [entry for path, entry in self.files(tree).items() if path.rpartition("/")[2] == ".gitattributes"]
+        attributes = b"\n".join(self.content(entry.oid) for entry in rules)
+        # Most projects have no such line, and are spared a checkout.
+        if _CONVERTS.search(attributes):
+            tree = self._converted(tree)
+        if b"filter=lfs" in attributes:
+            tree = self._with_large(repository, tree)
 
-        def tree_of(path: str) -> str:
+        def tree_inside(path: str) -> str:
             where = repository / path
             if not os.path.lexists(where / ".git"):
                 raise _submodule(path)
             return self._commit_tree(where, self.files(tree)[path].oid)
 
-        return self._with_repositories(tree, self._repositories(tree), tree_of)
+        return self._with_repositories(tree, tree_inside)
 
-    def _as_checked_out(self, tree: str) -> str:
-        """Return the tree with the conversions that the attributes of the commit itself ask for, and no other."""
-        files = self.files(tree)
-        converted = self._converted(tree, files) if _CONVERTS.search(self._attributes(files)) else {}
-        return self.compose(tree, {**converted, **self._large(tree)})
-
-    def _attributes(self, files: Mapping[str, Entry]) -> bytes:
-        named = [entry.oid for path, entry in files.items() if path.rpartition("/")[2] == ".gitattributes"]
-        return b"\n".join(map(self.content, named))
-
-    def _converted(self, tree: str, files: Mapping[str, Entry]) -> dict[str, Entry | None]:
-        """Return the files whose lines end otherwise in a checkout, by the attributes of the tree alone."""
+    def _converted(self, tree: str) -> str:
+        """Return a tree as a repository without attributes of its own checks it out."""
         with TemporaryDirectory(prefix="interlock-") as name:
-            plain, out = Path(name, "plain.git"), Path(name, "out")
+            plain, out, index = Path(name, "plain.git"), Path(name, "out"), f"{name}/index"
             self._init(plain, attributes="")
             out.mkdir()
-            index = f"{name}/index"
+            # `info/attributes` of our store would switch off just the conversions that are wanted here.
             plainly = {"GIT_DIR": os.fspath(plain), "GIT_OBJECT_DIRECTORY": f"{self._git_folder()}/objects"}
             self._do("read-tree", tree, index=index, also=plainly)
             self._do("checkout-index", "-a", "-f", "-q", work=out, index=index, also=plainly)
             self._do("read-tree", tree, index=index)
             self._do("add", "-A", "-f", "--", ".", work=out, index=index)
-            made = self.files(self._written_tree(index))
-        return {path: made[path] for path, entry in files.items() if path in made and made[path] != entry}
+            return self._written_tree(index)
 
-    def _large(self, tree: str) -> dict[str, Entry | None]:
-        changes: dict[str, Entry | None] = {}
-        for path, digest in self.pointers(tree).items():
-            with suppress(OSError):
-                if sha256((self.top / path).read_bytes()).hexdigest() == digest:
-                    oid = self._do("hash-object", "-w", "--no-filters", "--", f"{self.top}/{path}").decode().strip()
-                    changes[path] = Entry(self.files(tree)[path].mode, oid)
-        return changes
-
-    def pointers(self, tree: str) -> dict[str, str]:
-        """Return the files of a tree that are pointers of git-lfs, each with the digest of the content."""
-        files = self.files(tree)
-        if b"filter=lfs" not in self._attributes(files):
-            return {}
+    def _with_large(self, repository: Path, tree: str) -> str:
+        """Return a tree with the content of git-lfs in the place of pointers to it."""
+        objects = self._ask("rev-parse", "--path-format=absolute", "--git-common-dir", repository=repository)
         words = self._git("grep", "-l", "-z", "-F", "-e", "git-lfs.github.com/spec/v1", tree).output.split(b"\0")
-        names = [os.fsdecode(word.partition(b":")[2]) for word in words if word]
-        found = {name: _POINTER.fullmatch(self.content(files[name].oid)) for name in names}
-        return {name: match[1].decode() for name, match in found.items() if match}
+        changes: dict[str, Entry | None] = {}
+        for path in [os.fsdecode(word.partition(b":")[2]) for word in words if word]:
+            mode, oid = self.files(tree)[path]
+            if pointer := _POINTER.match(self.content(oid)):
+                digest = pointer[1].decode()
+                place = Path(objects, "lfs/objects", digest[:2], digest[2:4], digest)
+                # The folder of git-lfs lies in the checkout's `.git`, where an agent can write.
+                if not place.exists() or sha256(place.read_bytes()).hexdigest() != digest:
+                    message = f"The content of {path} is not here: git-lfs has only a pointer to it."
+                    raise SealError("SEAL133", message, "Run `git lfs pull`.")
+                large = self._do("hash-object", "-w", "--no-filters", "--", os.fspath(place)).decode().strip()
+                changes[path] = Entry(mode, large)
+        return self.compose(tree, changes)
+
+    def recorded(self, place: str, paths: Iterable[str], index: Path) -> str:
+        """Return the tree of the given files of a folder, or of the one file that a place is, without their contents.
+
+        `index` knows them from one time to the next, so that only files with another stamp are read.
+
+        Raises:
+            OSError: A file cannot be read.
+        """
+        work, name = Path(place if os.path.isdir(place) else os.path.dirname(place)), os.fspath(index)
+        with self._locked():
+            index.parent.mkdir(parents=True, exist_ok=True)
+            before = self._do("ls-files", "-z", work=work, index=name).split(b"\0")[:-1]
+            # Those of before as well, since git takes files that are gone out of the index only if they are named.
+            data = b"".join(path + b"\0" for path in sorted({*before, *map(os.fsencode, paths)}))
+            words = ("update-index", "--add", "--remove", "--replace", "--info-only", "-z", "--stdin")
+            done = self._git(*words, work=work, data=data, index=name)
+            if done.status != 0:
+                # An index that git cannot use would make every later record fail, too.
+                index.unlink(missing_ok=True)
+                raise OSError(0, done.why[-200:])
+            return self._do("write-tree", "--missing-ok", index=name).decode().strip()
 
     def compose(self, tree: str, changes: Mapping[str, Entry | None]) -> str:
         """Return a tree with some files changed, added or, where the entry is None, removed.
@@ -330,6 +352,7 @@ class Store:
             index = f"{name}/index"
             self._do("read-tree", tree, index=index)
             gone = "0" * len(tree)
+            # Else a file could not take the place of a folder, of which git still has the files.
             rows = sorted(changes.items(), key=lambda row: row[1] is not None)  # removed ones first
             lines = (f"{entry.mode} {entry.oid}\t{path}" if entry else f"0 {gone}\t{path}" for path, entry in rows)
             data = b"".join(os.fsencode(line) + b"\0" for line in lines)
@@ -352,6 +375,7 @@ class Store:
             return {}
         words = self._do("diff-tree", "-r", "-z", "--no-renames", one, other).split(b"\0")
         found: dict[str, Entry | None] = {}
+        # The output ends with a NUL, which leaves one empty word over.
         for row, path in zip(words[0::2], words[1::2], strict=False):
             _, mode, _, oid, status = row.decode("ascii").split(" ")
             found[os.fsdecode(path)] = None if status == "D" else Entry(mode, oid)
@@ -369,19 +393,17 @@ class Store:
         if done.status != 0 and "unable to read" not in done.why:  # of an object that is missing the tree tells
             fix = "Free disk space, and let nothing else write there."
             raise SealError("SEAL122", f"The export in {folder} cannot be written: {done.why[:300]}.", fix)
+        # Reads every file that was just written: an object of our store that was changed on disk gives another tree.
         self._do("add", "-A", "-f", "--", ".", work=folder, index=index)
         if (found := self._written_tree(index)) != tree:
             raise _damaged(self._git_folder(), f"it does not hold tree {tree}, but {found}")
 
-    def written(self, folder: Path, frozen: Collection[str] = ()) -> list[str]:
-        """Return the files of an export that were written or removed; other ones than `frozen` may be put back."""
-        words, index = ("diff-files", "--name-only", "-z"), f"{folder}.index"
-        touched = self._do(*words, work=folder, index=index).split(b"\0")[:-1]
-        if not touched:
-            return []
+    def written(self, folder: Path) -> list[str]:
+        """Return the files of an export whose content or kind is another one now, or that are gone."""
+        index = f"{folder}.index"
         self._git("update-index", "-q", "--refresh", work=folder, index=index)
-        found = {*self._do(*words, work=folder, index=index).split(b"\0")}
-        return [name for path in touched if (name := os.fsdecode(path)) in frozen or path in found]
+        paths = self._do("diff-files", "--name-only", "-z", work=folder, index=index).split(b"\0")
+        return [os.fsdecode(path) for path in paths if path]
 
     def untracked(self, folder: Path) -> list[str]:
         """Return the outermost files and folders of an export that are no part of its tree."""
@@ -423,6 +445,7 @@ class Store:
         files, done = self.files(tree), list[str]()
         for path in paths:
             place, entry = self.top / path, files.get(path)
+            # An agent can put a link in the place of a folder, and a write through it would land anywhere.
             if os.path.realpath(place.parent) != os.fspath(place.parent) or (place.is_dir() and not place.is_symlink()):
                 continue
             if entry is None:
@@ -458,6 +481,7 @@ class Store:
             folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as error:
             raise _unwritable(folder.parent, error.strerror or "unknown") from error
+        # A process that was killed in here leaves half of one, to which a second would be appended.
         (folder / "config").unlink(missing_ok=True)
         made = git.run("/", ["init", "-q", "--bare", "--template=", f"--object-format={shape}", os.fspath(folder)])
         if made.status != 0:
@@ -468,6 +492,8 @@ class Store:
             for name, value in _SETTINGS.items():
                 section, _, key = name.partition(".")
                 file.write(f"[{section}]\n\t{key} = {value}\n")
+        # Git refuses repositories of other owners, as in containers; the exception counts only in a user's file,
+        # never in `config`.
         write(folder / "user", b"[safe]\n\tdirectory = *\n")
 
     def _git(
@@ -475,11 +501,12 @@ class Store:
     ) -> git.Ran:
         folder = self._git_folder()
         own = {"GIT_DIR": os.fspath(folder), "GIT_CONFIG_GLOBAL": f"{folder}/user", "GIT_ALLOW_PROTOCOL": "file"}
+        # Grafts would give commits other parents; no such file is there.
         own["GIT_GRAFT_FILE"] = f"{folder}/none"
         own |= {"GIT_WORK_TREE": os.fspath(work)} if work else {}
         own |= {"GIT_INDEX_FILE": index} if index else {}
         done = git.run(work or folder, words, "sealed", data=data, also={**own, **also}, timeout_seconds=None)
-        if done.status is None or "No space left" in done.why:
+        if done.status is None or _FULL.search(done.why):
             raise _unwritable(folder, done.why[:300])
         return done
 
@@ -512,7 +539,11 @@ class Store:
     def _locked(self) -> Generator[None]:
         """Let no other process take a tree in meanwhile; what a git that was killed has locked is free again."""
         self._git_folder()
-        with (self.folder / "lock").open("ab") as file, locked(file):
+        try:
+            lock = (self.folder / "lock").open("ab")
+        except OSError as error:
+            raise _unwritable(self.folder, error.strerror or "unknown") from error
+        with lock, locked(lock):
             for stale in (*self.folder.glob("index*.lock"), self.folder / "store.git/shallow.lock"):
                 stale.unlink(missing_ok=True)
             yield

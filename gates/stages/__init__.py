@@ -18,9 +18,22 @@ if TYPE_CHECKING:
     from interlock.gates.stages.stage import Field, Issue, Observed, Stage, Surroundings, issue_record
 
 __all__ = [
-    "MAX_PAYLOAD_BYTES", "MAX_TEXT_CHARS", "Allowed", "Field", "Issue", "Observed", "Source", "Sources", "Stage",
-    "Surroundings", "artifact_records", "issue_record", "judge_stage", "parse_locator", "payload_schema",
+    "MAX_PAYLOAD_BYTES",
+    "MAX_TEXT_CHARS",
+    "Allowed",
+    "Field",
+    "Issue",
+    "Observed",
+    "Source",
+    "Sources",
+    "Stage",
+    "Surroundings",
+    "artifact_records",
+    "issue_record",
+    "judge_stage",
+    "parse_locator",
+    "payload_schema",
     "requirement_ids",
-]  # fmt: skip
+]
 
 __getattr__ = lazy_exports(__name__, __file__)

@@ -2,10 +2,9 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final, cast
 
-from interlock.gates.stages.snippet import Effort
 from interlock.gates.stages.sources import Sources
 from interlock.gates.stages.stage import Payload, Surroundings
 
@@ -21,17 +20,12 @@ UNFIT: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]|\r
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One payload to check, in which anything may be, after those of the passed stages.
-
-    Places in `misshapen` have a finding of their shape; `effort` is what is left for finding its snippets.
-    """
+    """One payload to check, in which anything may be, after those of the passed stages."""
 
     payload: Payload
     earlier: Mapping[str, Any]
     surroundings: Surroundings
     sources: Sources
-    misshapen: frozenset[str] = frozenset()
-    effort: Effort = field(default_factory=Effort)
 
 
 def fit_text(value: object) -> str:
@@ -47,15 +41,18 @@ def blank(text: str) -> bool:
 
 def texts_at(holder: Mapping[str, Any], name: str) -> Iterator[tuple[int, str]]:
     """Yield the texts of a list, each with its position; what is no text is passed over."""
-    value: object = holder.get(name)
-    for at, entry in enumerate(cast("list[object]", value)[:MAX_ENTRIES] if isinstance(value, list | tuple) else ()):
+    for at, entry in enumerate(_entries(holder, name)):
         if text := fit_text(entry):
             yield at, text
 
 
 def items_at(holder: Mapping[str, Any], name: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
     """Yield the objects of a list, each with its position; what is no object is passed over."""
-    value: object = holder.get(name)
-    for at, entry in enumerate(cast("list[object]", value)[:MAX_ENTRIES] if isinstance(value, list | tuple) else ()):
+    for at, entry in enumerate(_entries(holder, name)):
         if isinstance(entry, Mapping):
             yield at, cast("Mapping[str, Any]", entry)
+
+
+def _entries(holder: Mapping[str, Any], name: str) -> list[object]:
+    value: object = holder.get(name)
+    return list(cast("list[object]", value)[:MAX_ENTRIES]) if isinstance(value, list | tuple) else []

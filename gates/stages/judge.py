@@ -7,14 +7,14 @@ from typing import Any, Final, cast
 
 from interlock.core.finding import Finding
 from interlock.core.json import canonical
-from interlock.gates.stages.acting import consistent_outcome, observed
+from interlock.gates.rules import listed
+from interlock.gates.stages.acting import observed
 from interlock.gates.stages.artifacts import artifacts_exist, unchanged_said
 from interlock.gates.stages.case import Case
-from interlock.gates.stages.claims import one_value, same_numbers
-from interlock.gates.stages.conflicts import no_conflict
+from interlock.gates.stages.conflicts import no_conflict, one_value
 from interlock.gates.stages.grounding import grounded, source_refusal
 from interlock.gates.stages.references import covered, known_refs, unique_ids
-from interlock.gates.stages.rules import issue, listed
+from interlock.gates.stages.rules import issue, shown
 from interlock.gates.stages.shape import describe, shape_issues
 from interlock.gates.stages.sources import Sources
 from interlock.gates.stages.stage import CheckName, Stage, Surroundings, issue_record
@@ -27,11 +27,9 @@ CHECKS: Final[Mapping[CheckName, Callable[[Case], Iterator[Finding]]]] = Mapping
         "grounded": grounded,
         "no_conflict": no_conflict,
         "one_value": one_value,
-        "same_numbers": same_numbers,
         "known_refs": known_refs,
         "covered": covered,
         "observed": observed,
-        "consistent_outcome": consistent_outcome,
         "artifacts_exist": artifacts_exist,
         "unchanged_said": unchanged_said,
     }
@@ -47,7 +45,6 @@ MAX_ISSUES: Final = 50
 MAX_FINDINGS_BYTES: Final = 24 * 1024
 """How large all findings about one payload may be, as canonical JSON."""
 
-_SHORTER: Final = (400, 160, 80)
 _RESERVED_BYTES: Final = 400
 
 _WEIGHT: Final[Mapping[str, int]] = {"stop": 0, "retry": 1, "warn": 2}
@@ -71,44 +68,22 @@ def judge_stage(
     if large := _too_large(fields):
         return (large,)
     shape = list(shape_issues(stage.fields, fields))
-    misshapen = frozenset(entry.field for entry in shape)
-    sources = Sources(surroundings.root, source_refusal(earlier, surroundings), quiet=surroundings.remote)
-    case = Case(fields, earlier, surroundings, sources, misshapen)
+    sources = Sources(surroundings.root, source_refusal(earlier, surroundings), hides=surroundings.remote)
+    case = Case(fields, earlier, surroundings, sources)
     found = [*shape, *(entry for name in stage.checks for entry in CHECKS[name](case))]
     # What is cut off must never be what decides.
     return bounded(sorted(found, key=lambda entry: _WEIGHT[entry.level]))
 
 
 def bounded(found: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Return the findings, those that matter most first, as far as they fit: first with shorter texts, then fewer.
-
-    At most `MAX_ISSUES` of at most `MAX_FINDINGS_BYTES` are left; the last one counts those that were left out.
-    """
-    kept = list(found[:MAX_ISSUES])
-    for limit in _SHORTER:
-        if _bytes(kept) <= MAX_FINDINGS_BYTES:
-            break
-        kept = [_shortened(entry, limit) for entry in kept]
-    if len(found) == len(kept) and _bytes(kept) <= MAX_FINDINGS_BYTES:
-        return tuple(kept)
-    left = MAX_FINDINGS_BYTES - _RESERVED_BYTES
-    sizes = accumulate(_bytes([entry]) for entry in kept[: MAX_ISSUES - 1])
-    kept = kept[: sum(size <= left for size in sizes)]
-    count = len(found) - len(kept)
+    """Return the findings, those that matter most first, as far as they fit; the last one counts what was left out."""
+    if len(found) <= MAX_ISSUES and _bytes(found) <= MAX_FINDINGS_BYTES:
+        return tuple(found)
+    sizes = accumulate(_bytes([entry]) for entry in found[: MAX_ISSUES - 1])
+    kept = found[: sum(size <= MAX_FINDINGS_BYTES - _RESERVED_BYTES for size in sizes)]
     most = f"at most {MAX_ISSUES} findings of at most {MAX_FINDINGS_BYTES} bytes together"
-    return *kept, issue("STG112", "", f"{count} more findings are left out.", f"{len(found)} findings", most)
-
-
-def _shortened(entry: Finding, limit: int) -> Finding:
-    def cut(text: str, end: str) -> str:
-        return text if len(text) <= limit else f"{text[:limit].rstrip()}{end}"
-
-    return entry._replace(
-        message=cut(entry.message, "\u2026."),
-        found=cut(entry.found, "\u2026"),
-        expected=cut(entry.expected, "\u2026"),
-        fix=cut(entry.fix, "\u2026."),
-    )
+    message = f"{len(found) - len(kept)} more findings are left out."
+    return *kept, issue("STG112", "", message, f"{len(found)} findings", most)
 
 
 def _bytes(entries: Sequence[Finding]) -> int:
@@ -122,7 +97,7 @@ def _too_large(payload: Mapping[str, Any]) -> Finding | None:
         return None
     sizes = {name: _size(value) or 0 for name, value in payload.items()}
     longest = max(sizes, key=sizes.__getitem__)
-    name = f"`{longest}`" if len(longest) <= 60 and longest.isidentifier() else "the longest field"
+    name = shown(longest, 60)
     expected = f"at most {MAX_PAYLOAD_BYTES} bytes of JSON, in which other letters than ASCII count six or twelve"
     fix = f"Shorten {name} by {size - MAX_PAYLOAD_BYTES} bytes or more: keep what matters, say where the rest is."
     found = f"{size} bytes of JSON, {sizes[longest]} of them in {name}"

@@ -1,7 +1,7 @@
 """A stage as data: the fields of its payload, its checks, and what a check may look at."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
@@ -17,11 +17,9 @@ CheckName: TypeAlias = Literal[
     "grounded",
     "no_conflict",
     "one_value",
-    "same_numbers",
     "known_refs",
     "covered",
     "observed",
-    "consistent_outcome",
     "artifacts_exist",
     "unchanged_said",
 ]
@@ -109,18 +107,14 @@ class Surroundings:
 
     Args:
         root: The project's root; locators are relative to it.
-        observed: For a stage that acts by hand; None otherwise.
-        outcomes: Status by step id where steps were delegated as tasks; empty otherwise.
-        begin: What `list_tree` listed when the run began; None where cited files are not compared with it.
-        unchanged: Acting by hand passed, and no file had changed.
+        observed: For a stage that acts; None otherwise.
+        unchanged: Acting passed, and no file had changed.
         remote: Whether the payload is from a caller with a token, who may not read the project's files: no line of a
             file comes back, and only shared files (`gates.shared`) that the run's targets cover are sources.
     """
 
     root: Path
     observed: Observed | None = None
-    outcomes: Mapping[str, str] = field(default_factory=dict[str, str])
-    begin: Mapping[str, str] | None = None
     unchanged: bool = False
     remote: bool = False
 

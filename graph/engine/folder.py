@@ -3,11 +3,12 @@
 import json
 import os
 import re
-import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, ClassVar, Final, Literal, TypeAlias, TypedDict, cast
+from typing import Any, ClassVar, Final, Literal, TypeAlias, cast
+
+from typing_extensions import TypedDict
 
 from interlock.core.files import write_atomically
 from interlock.core.locks import locked
@@ -55,11 +56,6 @@ def journal_run(run_id: str) -> str:
     return f"ticket:{run_id}"
 
 
-def journal_beside(run_id: str) -> str:
-    """Return the journal name for lines that do not move a ticket run, so that an ended run ends at its last line."""
-    return beside_run(journal_run(run_id))
-
-
 def beside_run(run_id: str) -> str:
     """Return the journal name for lines that are about a task run and do not move it."""
     return f"{run_id}{_BESIDE}"
@@ -70,6 +66,7 @@ def is_beside(name: str) -> bool:
     return name.endswith(_BESIDE)
 
 
+# The end of a run is pinned by its head, so lines that people write at any time need a chain of their own.
 _BESIDE: Final = "/beside"
 """No run id holds a slash."""
 
@@ -80,36 +77,23 @@ Kind: TypeAlias = Literal["runs", "tickets"]
 BEGIN: Final = "run.json"
 """The file that holds what a run began with; a folder without it is not a run."""
 
-_MADE: Final = "made"
-"""The file of a run with the time when it was made, in nanoseconds since the epoch."""
-
 
 def list_runs(root: Path, kind: Kind) -> list[str]:
     """Return the ids of all runs, the oldest first."""
     return _by_age(_folders(root, kind))
 
 
-def runs_of(root: Path, kind: Kind, name: str, likely: Callable[[str], bool] = lambda _run: True) -> list[str]:
-    """Return the runs of a task or ticket, the newest first; one whose file cannot be read goes by its id.
-
-    The files of runs that are not `likely` to be one, by their ids, are not read.
-    """
-    found = (folder for folder in _folders(root, kind) if likely(folder.name) and _name(folder) == name)
-    return _by_age(found)[::-1]
+def runs_of(root: Path, kind: Kind, name: str) -> list[str]:
+    """Return the runs of a task or ticket, the newest first; one whose file cannot be read goes by its id."""
+    return _by_age(folder for folder in _folders(root, kind) if _name(folder) == name)[::-1]
 
 
 def find_run(root: Path, kind: Kind, name: str) -> str | None:
     """Return the run of that id, or the newest run of the task or ticket of that name, or None."""
+    # A run id goes first: a task may be called as an older run is.
     if is_run_id(name) and (root / ".interlock" / kind / name / BEGIN).exists():
         return name
     return next(iter(runs_of(root, kind, name)), None)
-
-
-def make_run(root: Path, kind: Kind, run_id: str, data: bytes) -> None:
-    """Write what a run begins with, and when it was made: from then on it exists."""
-    folder = root / ".interlock" / kind / run_id
-    write_atomically(folder / _MADE, str(time.time_ns()).encode())
-    write_atomically(folder / BEGIN, data)
 
 
 def _folders(root: Path, kind: Kind) -> Iterator[Path]:
@@ -131,30 +115,15 @@ def _name(folder: Path) -> str:
         return folder.name.rpartition(".")[0]
 
 
-_LATEST_NS: Final = 250_000_000_000 * 10**9
-"""Near the end of the year 9891, so that every time that is read is one of the calendar."""
-
-
 def made(folder: Path) -> int:
-    """Return when a run was made, in nanoseconds since the epoch.
-
-    A run of an older version has no note; there the time of its first file counts.
-    """
-    try:
-        return max(0, min(int((folder / _MADE).read_bytes()), _LATEST_NS))
-    except (OSError, ValueError):
-        with suppress(OSError):
-            return (folder / BEGIN).stat().st_mtime_ns
-        return 0
+    """Return when a run was made, in nanoseconds since the epoch: nothing changes what it began with."""
+    return (folder / BEGIN).stat().st_mtime_ns
 
 
 ABANDONED: Final = "abandoned"
 """The file and the journal line that say that a run was ended for good."""
-
-_PINS: Final = "pins.jsonl"
-_ONE_PIN: Final = "pin.json"
-"""Where earlier versions kept the last pin alone."""
-_APPEND: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+PRUNED: Final = "pruned"
+"""The journal line, beside a run, that says that a person had its folder removed, and where its lines ended."""
 
 
 class HeadRecord(TypedDict):
@@ -162,13 +131,6 @@ class HeadRecord(TypedDict):
 
     seq: int
     hash: str
-
-
-class Pin(TypedDict):
-    """How far the logs go as a run knows them: its last line in the journal, and in the snapshots of tickets."""
-
-    head: HeadRecord
-    snapshots: HeadRecord
 
 
 def restore(then: str) -> str:
@@ -201,7 +163,7 @@ class RunFolder:
     def keep_begin(self, data: bytes) -> None:
         """Keep what the run begins with; from then on it exists."""
         state_dir(self.root)
-        make_run(self.root, self.kind, self.run_id, data)
+        write_atomically(self.folder / BEGIN, data)
 
     def abandoned(self) -> bool:
         """Return whether this run was ended for good; its journal says so too."""
@@ -214,37 +176,6 @@ class RunFolder:
             f"{folder}/{name} cannot be read back: {why}",
             f"Restore {folder} from a copy, or move it out of .interlock/{self.kind} and begin a new run.",
         )
-
-    def keep_pin(self, pin: Pin) -> None:
-        """Keep how far the logs go, once the lines are on the disk; appending costs less than a new file."""
-        with os.fdopen(os.open(self.folder / _PINS, _APPEND, 0o666), "wb", buffering=0) as file:
-            file.write(json.dumps(pin).encode() + b"\n")
-
-    def pin(self) -> Pin | None:
-        """Return how far the logs were known to go; None when that was not kept, or was cut off by a crash.
-
-        Raises:
-            RunDamagedError: What was kept is not what this program writes.
-        """
-        name = _PINS if os.path.lexists(self.folder / _PINS) else _ONE_PIN
-        try:
-            data = (self.folder / name).read_bytes().strip(b"\0")
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise self.damaged(name, str(error.strerror)) from error
-        # A row without its end was cut off, and the one before it counts.
-        last = (data.rpartition(b"\n")[0] or data).rpartition(b"\n")[2].strip(b"\0")
-        if not last:
-            return None
-        try:
-            pin: Pin = json.loads(last)
-            whole = all(_is_head(pin[name]) for name in ("head", "snapshots"))
-        except (ValueError, LookupError, TypeError, RecursionError) as error:
-            raise self.damaged(name, f"{type(error).__name__}: {error}"[:200]) from error
-        if not whole:
-            raise self.damaged(name, "it holds no ends of logs")
-        return pin
 
     def check_line(self, head: HeadRecord, entries: Sequence[Entry]) -> None:
         """Refuse to go on when the journal no longer holds, among lines of the run, the last one that is known of it.
@@ -285,7 +216,3 @@ class RunFolder:
                 return not free
         except FileNotFoundError:
             return False
-
-
-def _is_head(row: Mapping[str, object]) -> bool:
-    return isinstance(row["seq"], int) and row["seq"] > 0 and isinstance(row["hash"], str)

@@ -2,13 +2,14 @@
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
 from interlock.agents.ask import RunnerError
-from interlock.graph.errors import AnswerError, RunBusyError, ScopeHeldError
+from interlock.core.errors import InterlockError
+from interlock.graph.errors import ANSWER, SCOPE_HELD, RunBusyError
 from interlock.graph.task.scope_leases import LEASE_STEPS
 from interlock.graph.task.store import RunStore
 
@@ -21,11 +22,8 @@ WAIT_SECONDS: Final = 40.0
 _POLL_SECONDS: Final = 0.1
 """How often a run that another process drives is tried again."""
 
-_OF_THE_CALLER: Final = (AnswerError, RunBusyError, ScopeHeldError)
-"""Errors that only the call which handed an answer in gets: the others of the same drive did nothing wrong."""
-
-Watcher: TypeAlias = Callable[[str, Mapping[str, Any]], None]
-"""Called with a run id and a step as `graph.runs.drive` reports it, in the thread of the drive."""
+_OF_THE_CALLER: Final = frozenset({ANSWER, RunBusyError.code, SCOPE_HELD})
+"""Codes of errors that only the call which handed an answer in gets: the others of the same drive did nothing wrong."""
 
 
 @dataclass
@@ -48,7 +46,6 @@ class _Drive:
     view: "RunView | None" = None
     error: Exception | None = None
     reported: bool = False
-    take_up: bool = False
 
 
 class Drives:
@@ -56,12 +53,11 @@ class Drives:
 
     A run whose process ended goes on where it was at its next drive. A process that ends by itself while `busy` names a
     run waits for the agents that are at work there, since LangGraph asks them in threads that Python waits for; whoever
-    does not want that ends it with `os._exit`. `watcher` is called with each step of each run.
+    does not want that ends it with `os._exit`.
     """
 
-    def __init__(self, root: Path, *, watcher: Watcher = lambda _run_id, _step: None) -> None:
+    def __init__(self, root: Path) -> None:
         self.root = root
-        self.watcher = watcher
         self._drives: dict[str, _Drive] = {}
         self._guard = threading.Lock()
 
@@ -73,7 +69,6 @@ class Drives:
         asks: Mapping[str, str] | None = None,
         wait_seconds: float = WAIT_SECONDS,
         until_queued: bool = False,
-        take_up: bool = False,
     ) -> "RunView":
         """Take a run on and return its view, at the latest after the given time. Safe to repeat.
 
@@ -84,53 +79,37 @@ class Drives:
         Args:
             run_id: The run, made by `start_run`.
             answers: Responses by role name, for roles that the run waits for. A call that returns has handed them in.
-                One to a re-ask of a run that is driven is kept at once; see `graph.task.view`.
             asks: By role name the ask id that its response is for.
             wait_seconds: How long to wait; 0 starts the drive and looks.
             until_queued: Return at once when the run waits for files that others hold.
-            take_up: As for `graph.runs.drive`; for a run that nobody drives.
 
         Raises:
-            UnknownRunError, RunDamagedError, AnswerError: See `graph.errors`.
+            UnknownRunError, RunDamagedError: See `graph.errors`.
             RunBusyError: The run was driven all the time, here or by another process; the answers were not handed in.
-            ScopeHeldError: Others held files of the scope all the time; the answers were not handed in.
-            LeasesError: The leases of the run cannot be taken or kept.
+            GraphError: An answer is not waited for, others held files of the scope all the time, or the leases of the
+                run cannot be taken or kept; the answers were not handed in.
             RunnerError: An agent of an earlier or of this drive gave no answer; the run can be taken on.
         """
         until = time.monotonic() + wait_seconds
         given = dict(answers or {})
-        if given and self._driven(run_id):
-            given = self._keep_early(run_id, given, asks or {})
-            if not given:
-                return self._with_kept(run_id, until)
-        drive, started = self._join_or_start(_Drive(run_id, given, dict(asks or {}), until, take_up=take_up))
+        drive, started = self._join_or_start(_Drive(run_id, given, dict(asks or {}), until))
+        # Answers are never added to a drive that began without them: it may have passed the role that they are for.
         while given and not started:
             if not drive.ended.wait(_left(until)):
                 raise _busy(run_id)
             drive, started = self._join_or_start(_Drive(run_id, given, dict(asks or {}), until))
         if given:
+            # Not bounded by the time of the call: whether an answer was handed in must be known when it returns.
             drive.taken.wait()
         (drive.halted if until_queued else drive.ended).wait(_left(until))
         if not drive.ended.is_set():
             return self.look(run_id)
         try:
             return self._outcome(drive)
-        except _OF_THE_CALLER:
-            if given:
+        except InterlockError as error:
+            if given or error.code not in _OF_THE_CALLER:
                 raise
             return self.look(run_id)
-
-    def _keep_early(self, run_id: str, answers: Mapping[str, str], asks: Mapping[str, str]) -> dict[str, str]:
-        from interlock.graph.task.runs import view_run  # noqa: PLC0415
-        from interlock.graph.task.view import keep_early  # noqa: PLC0415 - LangGraph takes a second to import
-
-        return keep_early(view_run(run_id, root=self.root), RunStore(self.root, run_id), answers, asks)
-
-    def _with_kept(self, run_id: str, until: float) -> "RunView":
-        """Take a run on in which answers are kept; the drive under way may have ended just before they came."""
-        self.advance(run_id, wait_seconds=_left(until))
-        view = self.look(run_id)
-        return self.advance(run_id, wait_seconds=_left(until)) if view.phase == "running" else view
 
     def look(self, run_id: str) -> "RunView":
         """Return the view of a run without taking it on; `running` while a process drives it.
@@ -173,9 +152,10 @@ class Drives:
             drive = self._drives.get(new.run_id)
             if drive is not None and not drive.ended.is_set():
                 return drive, False
+            # Nobody waited for that drive any more. Its error is told once, to the next who asks; then the run goes on.
             if drive is not None and drive.error is not None and not drive.reported:
                 drive.reported = True
-                if not isinstance(drive.error, _OF_THE_CALLER):
+                if getattr(drive.error, "code", "") not in _OF_THE_CALLER:
                     raise drive.error
             self._drives[new.run_id] = new
             threading.Thread(target=self._run, args=(new,), name=f"drive {new.run_id}", daemon=True).start()
@@ -211,7 +191,6 @@ class Drives:
                 drive.queued = ()
             elif step["kind"] not in LEASE_STEPS:
                 drive.taken.set()
-            self.watcher(drive.run_id, step)
 
         while True:
             try:
@@ -223,7 +202,6 @@ class Drives:
                     notice=notice,
                     # An answer belongs to a call that waits for it; a run without one waits for its files by itself.
                     queue_seconds=_left(drive.patience_until) if drive.answers else None,
-                    take_up=drive.take_up,
                 )
             except RunBusyError:
                 if time.monotonic() + _POLL_SECONDS >= drive.patience_until:

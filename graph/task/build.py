@@ -9,15 +9,13 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 from interlock.agents.ask import Remote, Runner
-from interlock.agents.recording import AskObserver
 from interlock.agents.runners import make_runner
 from interlock.envelope.protocol import Status
 from interlock.gates.config import load_config
 from interlock.graph.engine.folder import journal_path
-from interlock.graph.task.collecting import Update
 from interlock.graph.task.context import TaskContext
-from interlock.graph.task.machine import COMMAND_GATES, OBJECTION, RESUMED, START_NODE, WAIVER
-from interlock.graph.task.nodes import QA_VERDICTS, REVIEW_VERDICTS, Nodes
+from interlock.graph.task.machine import COMMAND_GATES, OBJECTION, START_NODE, WAIVER
+from interlock.graph.task.nodes import QA_VERDICTS, REVIEW_VERDICTS, Nodes, Update
 from interlock.graph.task.policy import Policy, key_variables, make_policy
 from interlock.graph.task.preflight import check_task
 from interlock.graph.task.record import Recorder
@@ -34,7 +32,6 @@ def task_graph(
     runners: Mapping[str, Runner | Remote] | None = None,
     policy: Policy | None = None,
     checkpointer: BaseCheckpointSaver[Any] | bool | None = None,
-    observer: AskObserver | None = None,
 ) -> CompiledStateGraph[TaskState, None, TaskInput, TaskOutput]:
     """Compile the status machine of one task.
 
@@ -47,7 +44,6 @@ def task_graph(
         runners: Runners by role name; they replace those of the task and of `interlock.toml`.
         policy: A frozen policy; default: read from the configuration now.
         checkpointer: Where the state of the run is kept.
-        observer: Records the run, or replays a recording.
 
     Raises:
         TaskError: The task cannot start; every problem is listed.
@@ -72,7 +68,7 @@ def task_graph(
                 limits=policy.limits,
             )
     redactor = redactor_for(root, key_variables(policy))
-    context = TaskContext(task, policy, folder, given, observer or AskObserver(), redactor)
+    context = TaskContext(task, policy, folder, given, redactor)
     nodes = Nodes(context, Recorder(Journal(journal_path(folder))))
     graph = _build(nodes)
     return graph.compile(  # pyright: ignore[reportUnknownMemberType]
@@ -96,8 +92,11 @@ class _Builder:
         """
 
         def watched(state: TaskState) -> Update:
+            # Here and not only when a line is written: a node that asks a model for an hour must not begin on a
+            # forged journal.
             self.recorder.watch(state["run_id"])
             update = function(state)
+            # The head goes into the same checkpoint as what the step did, so that the two cannot part.
             return {**update, "head": self.recorder.head(state["run_id"])} if writes and update else update
 
         self.graph.add_node(name, watched)  # pyright: ignore[reportUnknownMemberType]
@@ -131,14 +130,11 @@ def _build(nodes: Nodes) -> StateGraph[TaskState, None, TaskInput, TaskOutput]:
         builder.node(COMMAND_GATES, nodes.command_gates_node, writes=False)
         builder.graph.add_edge(COMMAND_GATES, QA_VERDICTS)
     builder.edge("APPROVED", nodes.after_approved, "BLOCKED", END=END)
-    builder.edge("BLOCKED", nodes.after_blocked, "IN_PROGRESS", RESUMED, END=END, ASK_PERSON=OBJECTION)
+    builder.edge("BLOCKED", nodes.after_status, "IN_PROGRESS", END=END, ASK_PERSON=OBJECTION)
     builder.node(OBJECTION, nodes.objection)
     builder.edge(OBJECTION, nodes.after_status, "IN_PROGRESS", "BLOCKED")
     builder.node(WAIVER, nodes.waiver)
     builder.graph.add_edge(WAIVER, REVIEW_VERDICTS)
-    builder.node(RESUMED, nodes.resumed)
-    judging = [name for kind in ("qa", "review") for name in nodes.phase(kind)]
-    builder.edge(RESUMED, nodes.taken_up, *dict.fromkeys((*judging, *map(nodes.entry, judging))))
     return builder.graph
 
 
@@ -148,6 +144,7 @@ def _add_phase(builder: _Builder, nodes: Nodes, kind: Literal["qa", "review"]) -
     # Verdicts of commands that replace a review were given in QA: they are only counted again.
     counted = kind == "review" and not nodes.reviewed
     entries = [verdicts] if counted else [nodes.entry(name) for name in nodes.phase(kind)]
+    # A list of targets makes LangGraph run them side by side.
     builder.edge(status, lambda _state: entries, *entries)
     for role in nodes.context.policy.protocol.of_kind(kind):
         builder.node(role.name, nodes.judging_role(role), writes=False)

@@ -7,24 +7,17 @@ from typing import Final
 
 from interlock.agents.ask import Remote, Runner
 from interlock.agents.quoting import visible
-from interlock.agents.recording import AskObserver
-from interlock.core.text import few
 from interlock.gates.errors import TreeError
 from interlock.gates.manifest import Binding, Collection, from_json
-from interlock.gates.tree import TreeReader, tree_diff
+from interlock.gates.tree import tree_digest, tree_files
 from interlock.graph.task.machine import certified
 from interlock.graph.task.policy import Policy
 from interlock.graph.task.state import TaskState, excused_gates
-from interlock.graph.task.store import RunStore
 from interlock.graph.task.task import Task
 from interlock.redaction import Redactor, redactor_for
 
 UNREADABLE: Final = "unreadable: "
 """How the text begins that replaces the digest of a tree which cannot be read."""
-
-_MOMENT_SECONDS: Final = 1.0
-_MAX_NAMED: Final = 5
-"""So many changed files a fail reason names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,62 +28,25 @@ class TaskContext:
     policy: Policy
     root: Path
     runners: Mapping[str, Runner | Remote]
-    observer: AskObserver = field(default_factory=AskObserver)
     redactor: Redactor = field(default_factory=redactor_for)
-    _reader: TreeReader = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_reader", TreeReader(self.root, self.task.scope))
 
     def tree(self, *, contents: bool = False) -> str:
-        """Digest the files in scope as they are now; with `contents` each of them is read, changed or not.
-
-        A look less than a second ago counts, unless an agent or a command has ended since; see `ended`.
+        """Digest the files in scope as they are now; `contents` as for `gates.tree.tree_files`.
 
         A tree that cannot be read gets a text that is not a digest, so that it equals no tree which was handed over.
         """
         try:
-            return self._reader.look(contents=contents, within_seconds=_MOMENT_SECONDS).digest
+            return tree_digest(self.root, self.task.scope, contents=contents)
         except TreeError as error:
             return f"{UNREADABLE}{visible(self.redactor.text(error.message))[:500]} {error.fix}"
 
-    def ended(self) -> None:
-        """Let the next look be a new one, since an agent or a command has ended, which may have changed files."""
-        self._reader.expire()
-
-    def hand_over(self, store: RunStore, attempt: int, *, fresh: bool = False) -> str:
-        """Digest the files as handed over, as `tree` does, and store their list for `changes`.
-
-        With `fresh`, a look that was taken a moment ago does not count.
-        """
-        try:
-            look = self._reader.look(within_seconds=0.0 if fresh else _MOMENT_SECONDS)
-        except TreeError:
-            return self.tree()
-        store.keep_tree(attempt, self.redactor.value(dict(look.files)))
-        return look.digest
-
-    def changes(self, store: RunStore, attempt: int) -> str:
-        """Name the files in scope that changed after a hand-over, as the end of a sentence; empty when unknown."""
-        handed_over = store.handed_over(attempt)
-        try:
-            found = (
-                tree_diff(handed_over, self.redactor.value(dict(self._reader.look().files))) if handed_over else None
-            )
-        except TreeError:
-            found = None
-        if not found:
-            return ""
-        paths = [visible(path) for path in (*found.changed, *found.added, *found.removed)]
-        return f": {few(paths, _MAX_NAMED)}"
-
     def files(self) -> Mapping[str, str]:
-        """List the files in scope as they were when this process last looked; see `gates.tree.tree_files`.
+        """List the files in scope as they are now; see `gates.tree.tree_files`.
 
         Raises:
             TreeError: They cannot be read.
         """
-        return (self._reader.last or self._reader.look()).files
+        return tree_files(self.root, self.task.scope, contents=False)
 
 
 def own_collection(state: TaskState, name: str) -> Collection | None:

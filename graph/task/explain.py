@@ -1,28 +1,28 @@
-"""Why a task is where it is: what moved it there, which gates are missing, whether they can be met, what to do."""
+"""Why a task is where it is: what moved it there, which gates are missing, whether they can be met, what to do.
 
-from collections.abc import Mapping
-from contextlib import suppress
+And what of a run waits for a person: `waits_of` is the one list behind the inbox, `interlock watch` and notifications.
+"""
+
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, cast
+from shlex import quote
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 
 from interlock.agents.usage import Limits, Usage, total, usage_row
 from interlock.core.text import few
 from interlock.envelope.protocol import ANYBODY, STATUS_MEANING, GateSpec
-from interlock.gates.collect import find_browser
-from interlock.gates.errors import CollectorError, TreeError
 from interlock.gates.manifest import from_json
 from interlock.gates.shared import shared
-from interlock.gates.tree import tree_diff, tree_files
 from interlock.graph.engine.folder import journal_path
-from interlock.graph.task.changes import left_changed
 from interlock.graph.task.kept_evidence import present_path
+from interlock.graph.task.left_agents import left_agents
 from interlock.graph.task.machine import REWORKABLE, UNANSWERED, Cause, certified
 from interlock.graph.task.policy import Policy
-from interlock.graph.task.preflight import found_program
 from interlock.graph.task.questions import Question
-from interlock.graph.task.scope_leases import LOST_FIX, lost_files, waited_for
-from interlock.graph.task.state import CollectedEvidence, absent_claims, excused_gates, waived_trees
+from interlock.graph.task.scope_leases import waited_for
+from interlock.graph.task.state import CollectedEvidence, excused_gates, waived_trees
 from interlock.graph.task.store import RunStore
+from interlock.graph.task.trees import PUT_BACK, absent_files, changed_in_scope, left_changed, snapshot
 from interlock.graph.task.view import RunView
 from interlock.journal import Entry, Journal
 
@@ -38,12 +38,6 @@ _MEANING: Mapping[Cause, str] = {
     "objection": "an agent objects to a gate",
     "waiver": "nothing is missing but a gate to which an objection was accepted",
 }
-
-_FIX: Mapping[Cause, str] = {
-    "protocol": "Fix the agent that the reasons name, or give it another model, or raise `max_reasks` in [run]",
-    "budget": "Raise the limit that the reasons name, or take it out",
-}
-"""What to do about a BLOCKED run whose reasons name nothing in the work."""
 
 
 def run_summary(view: RunView, root: Path, journal: Journal | None = None) -> dict[str, Any]:
@@ -66,6 +60,7 @@ def run_summary(view: RunView, root: Path, journal: Journal | None = None) -> di
         "attempt": attempt,
         "driven": store.driven(),
         "abandoned": view.abandoned,
+        **({"earlier_version": True} if view.of_another_version else {}),
         "stopped": None if view.abandoned else store.stopped(),
         "path": [entry.data["to"] for entry in entries if entry.type == "status"],
         "updated_at": entries[-1].at if entries else None,
@@ -73,7 +68,6 @@ def run_summary(view: RunView, root: Path, journal: Journal | None = None) -> di
         "waiting": [{"role": item.role, "request": dict(item.request)} for item in view.waiting],
         "question": None if view.question is None else view.question.to_json(),
         "waived": waived_by(view),
-        "kept": [{"role": role, "ask_id": view.again[role]} for role in view.kept],
         "usage": usage_of(view),
         "evidence": evidence,
         "journal": str(journal_path(root).relative_to(root)),
@@ -83,6 +77,7 @@ def run_summary(view: RunView, root: Path, journal: Journal | None = None) -> di
 
 def waived_by(view: RunView) -> dict[str, str]:
     """Return each gate that is waived for the present attempt and its tree, with the name of who waived it."""
+    # After `stale` the files differ from `tree` although the state still has it: the waiver is for files that are gone.
     void = view.status == "BLOCKED" and view.values.get("cause") == "stale"
     of = waived_trees(view.values) if view.values.get("attempt") and not void else {}
     return {gate: view.values["waivers"][gate]["by"] for gate, tree in of.items() if tree == view.values.get("tree")}
@@ -113,20 +108,19 @@ def usage_of(view: RunView) -> dict[str, Any]:
 def tree_after(view: RunView, root: Path, *, shared_only: bool = False) -> dict[str, list[str]]:
     """Return what of the tree is not as an ended run judged it, as JSON values; nothing of one that is not over.
 
-    `not_judged` is as for `left_changed`. `changed_since` are the files in scope that are not as they were APPROVED.
-    `not_there` are those that the approved hand-over named and that did not exist. With `shared_only` these are only
-    the files that a caller with a token may know of.
+    `not_judged` is as for `left_changed`. `changed_since` are the files in scope that are not as they were APPROVED,
+    `not_there` those that the approved hand-over named and that did not exist.
+    With `shared_only` these are only the files that a caller with a token may know of.
     """
     if view.phase != "done":
         return {"not_judged": [], "changed_since": [], "not_there": []}
     since: list[str] = []
-    approved = RunStore(root, view.run_id).handed_over(view.values["attempt"]) if view.status == "APPROVED" else {}
-    with suppress(TreeError):
-        diff = tree_diff(approved, tree_files(root, view.task.scope)) if approved else ()
-        since = sorted((*diff.added, *diff.changed, *diff.removed)) if diff else []
-    left = left_changed(root, view.values, view.policy.sealing)
-    absent = absent_claims(view.values) if view.status == "APPROVED" else []
-    named = {"not_judged": left, "changed_since": since, "not_there": absent}
+    if view.status == "APPROVED" and (approved := view.values.get("snapshot")):
+        sealing = view.values["sealing"]
+        now = snapshot(root, view.task, view.policy, sealing)
+        since = changed_in_scope(root, view.task, sealing, (approved, now))
+    absent = absent_files(root, view.values) if view.status == "APPROVED" else []
+    named = {"not_judged": left_changed(view.values, view.policy.sealing), "changed_since": since, "not_there": absent}
     every = [path for paths in named.values() for path in paths]
     visible = shared(root, every) if shared_only else {*every}
     return {name: [path for path in paths if path in visible] for name, paths in named.items()}
@@ -149,16 +143,17 @@ def explain_run(view: RunView, root: Path, *, shared_only: bool = False) -> dict
     tree = str(values.get("tree", ""))
     excused, waived = excused_gates(values), waived_by(view)
     held = certified(view.policy.protocol, values.get("verdicts", {}), int(values.get("attempt", 0)), tree, excused)
+    # What blocked the task is not shown as passed, although a verdict may have certified it on this tree.
     if view.status == "BLOCKED":
         held -= {reason.partition(":")[0] for reason in values.get("fail_reasons", ())}
+    # A gate that any valid answer certifies counts as held from the start, even before there is an answer.
     if not any(data["outcome"] not in UNANSWERED for data in answers):
         held -= {gate_id for gate_id in held if view.policy.protocol.gate(gate_id).certifier == ANYBODY}
     store = RunStore(root, view.run_id)
     driven = store.driven()
     stopped = None if driven else store.stopped()
-    lost = [] if driven or view.phase == "done" else lost_files(root, [view.run_id]).get(view.run_id, [])
     gates = [
-        _gate_row(view, gate_id, gate_id in held, root)
+        _gate_row(view, gate_id, gate_id in held)
         | ({"waived_by": waived[gate_id]} if gate_id in waived else {})
         | ({"excused": True} if gate_id in excused else {})
         for gate_id in view.task.gates_required
@@ -172,27 +167,26 @@ def explain_run(view: RunView, root: Path, *, shared_only: bool = False) -> dict
         "phase": view.phase,
         "driven": driven,
         "stopped": stopped,
-        "why": " ".join([_why(moves, view), *([_stop(stopped)] if stopped else []), *(f"{row.text}." for row in lost)]),
-        **({"files_lost": [row._asdict() for row in lost]} if lost else {}),
+        "why": " ".join([_why(moves, view), *([_stop(stopped)] if stopped else [])]),
         "fail_reasons": list(values.get("fail_reasons", [])),
-        "put_back": _put_back(moves, root, shared_only=shared_only),
+        "put_back": _put_back(entries, root, shared_only=shared_only),
         "gates": gates,
         "question": None if view.question is None else view.question.to_json(),
         "last_refusal": None if refused is None else _refusal(refused),
         "next": [
-            *([stopped["fix"]] if stopped is not None else []),
-            *([LOST_FIX] if lost else []),
-            *_next_steps(view, root, moves, gates, driven=driven, shared_only=shared_only),
+            *([stopped["fix"]] if stopped is not None and not view.of_another_version else []),
+            *_next_steps(view, root, driven=driven, shared_only=shared_only),
         ],
     }
 
 
-def _put_back(moves: list[Entry], root: Path, *, shared_only: bool) -> dict[str, list[str]]:
+def _put_back(entries: list[Entry], root: Path, *, shared_only: bool) -> dict[str, list[str]]:
     """Return the files that were put back as in the base, by the attempt that was handed over."""
-    rows = {str(entry.data["attempt"]): entry.data["put_back"] for entry in moves if entry.data.get("put_back")}
-    visible = shared(root, [path for paths in rows.values() for path in paths]) if shared_only else None
-    known = {at: [path for path in paths if visible is None or path in visible] for at, paths in rows.items()}
-    return {at: paths for at, paths in known.items() if paths}
+    rows = {str(entry.data["attempt"]): entry.data["paths"] for entry in entries if entry.type == PUT_BACK}
+    every = [path for paths in rows.values() for path in paths]
+    visible = shared(root, every) if shared_only else {*every}
+    known = {attempt: [path for path in paths if path in visible] for attempt, paths in rows.items()}
+    return {attempt: paths for attempt, paths in known.items() if paths}
 
 
 def _why(moves: list[Entry], view: RunView) -> str:
@@ -213,7 +207,7 @@ def _stop(stopped: Mapping[str, str]) -> str:
     return f"There it stopped, since an agent gave no answer ({stopped['code']}): {stopped['message']}{end}"
 
 
-def _gate_row(view: RunView, gate_id: str, held: bool, root: Path) -> dict[str, Any]:
+def _gate_row(view: RunView, gate_id: str, held: bool) -> dict[str, Any]:
     gate = view.policy.protocol.gate(gate_id)
     needs = list(gate.evidence) or (["any key"] if gate.any_evidence else [])
     return {
@@ -221,7 +215,6 @@ def _gate_row(view: RunView, gate_id: str, held: bool, root: Path) -> dict[str, 
         "passed": held,
         "certified_by": _certifiers(view.policy, gate),
         "evidence": needs,
-        "satisfiable": _satisfiable(view, gate, root),
     }
 
 
@@ -235,20 +228,6 @@ def _certifiers(policy: Policy, gate: GateSpec) -> str:
     return " or ".join(role.name for role in (*policy.protocol.of_kind("qa"), *policy.protocol.of_kind("review")))
 
 
-def _satisfiable(view: RunView, gate: GateSpec, root: Path) -> str:
-    """Return `yes`, or what prevents it now."""
-    if gate.command and not found_program(root, gate.command[0]):
-        return f"no: the command `{gate.command[0]}` is not found"
-    if gate.check in ("visual", "a11y"):
-        if view.task.page is None:
-            return "no: the task names no page"
-        try:
-            find_browser()
-        except CollectorError as error:
-            return f"no: {error.message} {error.fix}"
-    return "yes"
-
-
 def _refusal(answer: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "role": answer["role"],
@@ -258,26 +237,22 @@ def _refusal(answer: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _next_steps(
-    view: RunView, root: Path, moves: list[Entry], gates: list[dict[str, Any]], *, driven: bool, shared_only: bool
-) -> list[str]:
+def _next_steps(view: RunView, root: Path, *, driven: bool, shared_only: bool) -> list[str]:
     if driven:
         files = waited_for(root, view.run_id)
         held = [f"Wait: {files}. It goes on by itself once they are free."] if files else []
         return held or ["Wait: a process drives the run at this moment."]
     if view.abandoned:
         return ["Nothing: the run was abandoned. Start a new run of the task with `interlock run`."]
+    if view.of_another_version and view.phase != "done":
+        other = "Another version of Interlock began it, and it does not go on. End it for good, which frees its files"
+        return [f"{other}: interlock abandon {view.run_id}", "Then start a new run of the task."]
     if view.question is not None:
         return _decide(view.run_id, view.question)
     if view.phase == "waiting":
         return [
             f"Hand in the answer of {item.role}: interlock resume {view.run_id} --answer {item.role}=FILE"
             for item in view.waiting
-        ] + [
-            f"Hand in the corrected answer of {role}, or wait until it is asked again: "
-            f"interlock resume {view.run_id} --answer {role}=FILE"
-            for role in view.again
-            if role not in view.kept and role not in [item.role for item in view.waiting]
         ]
     if view.phase in ("new", "running"):
         unstarted = [f"Or end it for good: interlock abandon {view.run_id}"] if view.phase == "new" else []
@@ -288,12 +263,7 @@ def _next_steps(
         steps += [f"Look at {path}: it is not as it was approved." for path in after["changed_since"]]
         steps += [f"Read the hand-over again: it names {path}, which did not exist." for path in after["not_there"]]
         return steps or ["Nothing: the task is approved."]
-    steps = [f"{row['gate']}: {row['satisfiable'][4:]}" for row in gates if row["satisfiable"] != "yes"]
-    if view.failed:
-        names = ", ".join(view.failed)
-        return [*steps, f"Correct what the reasons name, then go on at {names}: interlock resume {view.run_id}"]
-    fix = _FIX.get(moves[-1].data["cause"] if moves else "gate", "Fix what the reasons name")
-    return [*steps, f"{fix}, then start a new run of the task with `interlock run`."]
+    return ["Fix what the reasons name, then start a new run of the task with `interlock run`."]
 
 
 def _decide(run_id: str, question: Question) -> list[str]:
@@ -329,7 +299,7 @@ def explanation_text(data: dict[str, Any]) -> str:
         line = f"  {mark}  {row['gate']}: certified by {row['certified_by']}{needs}"
         line += f", waived by {row['waived_by']}" if "waived_by" in row else ""
         line += ", an objection was accepted" if "excused" in row else ""
-        lines.append(line if row["satisfiable"] == "yes" else f"{line}; cannot be met now: {row['satisfiable'][4:]}")
+        lines.append(line)
     if data["question"] is not None:
         of = data["question"]
         lines.append(f"question {of['number']} to a person: {of['kind']}, about the tree {of['tree']}")
@@ -345,3 +315,82 @@ def explanation_text(data: dict[str, Any]) -> str:
             lines.append(f"  {item['code']}{place}: {item['message']}")
             lines += [f"    fix: {item['fix']}"] if item.get("fix") else []
     return "\n".join([*lines, "next:", *(f"  - {item}" for item in data["next"])])
+
+
+# -- what waits for a person -------------------------------------------------------------------------------------------
+
+WaitKind: TypeAlias = Literal[
+    "objection", "waiver", "review", "answer", "stopped", "cut off", "blocked", "negotiation", "claim"
+]
+
+COMMANDS: Final[dict[WaitKind, str]] = {
+    "objection": "interlock answer {run}",
+    "waiver": "interlock answer {run}",
+    "review": "interlock ask {run} {role}",
+    "answer": "interlock ask {run} {role}",
+    "stopped": "interlock resume {run}",
+    "cut off": "interlock resume {run}",
+    "blocked": "interlock explain {run}",
+    "negotiation": "interlock respond {run} release",
+    "claim": "interlock reserve {file}",
+}
+"""What goes on from each kind of wait."""
+
+
+class Wait(NamedTuple):
+    """One thing that waits.
+
+    Args:
+        kind: What for. An `answer` is that of a role other than reviewer, and may be an agent's to give; a run that is
+            `cut off` waits for whoever takes it on.
+        run: The run; of a negotiation its thread, of a claim its reservation.
+        text: What is to be done.
+        key: What it is known by: the same for the same thing, whoever looks.
+        role: Who is asked, of a review and an answer.
+        file: What is asked for, of a negotiation; what was granted, of a claim.
+    """
+
+    kind: WaitKind
+    run: str
+    text: str
+    key: str
+    role: str = ""
+    file: str = ""
+
+    @property
+    def command(self) -> str:
+        """The command that goes on from here."""
+        return COMMANDS[self.kind].format(run=self.run, role=self.role, file=quote(self.file))
+
+
+def waits_of(view: RunView, store: RunStore) -> Iterator[Wait]:
+    """Yield what waits in a run."""
+    run, head = view.run_id, 0 if view.head is None else view.head.seq
+    if view.abandoned or view.of_another_version:
+        return
+    if (asked := view.question) is not None:
+        for gate, why in asked.gates.items():
+            yield Wait(asked.kind, run, f"{gate}: {why}", f"{run}/question/{asked.number}/{gate}")
+    if view.phase == "waiting":
+        for each in view.waiting:
+            kind = "review" if view.policy.protocol.roles[each.role].kind == "review" else "answer"
+            again = ", again" if each.request["reask"] else ""
+            text = f"{each.role} is asked{again}: {view.task.task}"
+            yield Wait(kind, run, text, str(each.request["ask_id"]), each.role)
+    elif view.phase in ("running", "new"):
+        if store.driven():
+            return
+        if (stopped := store.stopped()) is not None:
+            text = f"{stopped['code']}: {stopped['message']}"
+            yield Wait("stopped", run, text, f"{run}/stopped/{head}/{stopped['code']}")
+        else:
+            text = "nobody drives it; it can be taken on"
+            if view.phase == "new":
+                text = f"it was begun and has not started; take it on, or remove it: interlock abandon {run}"
+            for left in left_agents(store):
+                text = f"nobody drives it, but {left.role} still works (process {left.pid}), which a resume ends first"
+            yield Wait("cut off", run, text, f"{run}/cut-off/{head}")
+    elif view.phase == "done" and view.status == "BLOCKED":
+        reasons: list[str] = view.values.get("fail_reasons") or ["no reason is kept"]
+        text = f"{reasons[0]}{f' and {len(reasons) - 1} more' if len(reasons) > 1 else ''}"
+        yield Wait("blocked", run, text, f"{run}/blocked/{head}")

@@ -1,16 +1,77 @@
-"""The pure core of the status machine: what one answer, one tally and one budget decide.
+"""The pure core of the status machine: what one answer, one count of verdicts and one budget decide.
 
-No function here reads a file, a clock or a model. The nodes collect facts and call these functions; the tests
-call them over every combination of their inputs.
+No function here reads a file, a clock or a model. The nodes collect facts and call these functions; the tests call them
+over every combination of their inputs.
+
+Theory of operation
+===================
+
+A task moves through six statuses, which are those of the Strict Envelope:
+
+    IN_PROGRESS       a build role works
+    READY_FOR_QA      the work is handed over; from here on it is one tree
+    QA_IN_PROGRESS    QA roles and the commands of gates judge that tree, side by side
+    READY_FOR_REVIEW  QA passed; review roles judge the same tree
+    APPROVED          every required gate is passed on that tree, by those who may
+    BLOCKED           something failed; another round of work follows, or a person, or the end
+
+**Agents propose, the machine decides.** An agent may write two of these statuses into an answer that count: a build
+role says that it hands over, and anybody says that it is blocked. The others are set by the orchestrator, which is this
+code. What an answer says is first reduced to an `Outcome`, one word out of a closed list (`outcome_of`). `route` sees
+that word and never the answer, so no wording can lead anywhere that the list does not lead.
+
+**One function, four inputs.** `route` takes the present status, the kind of role that acted, the outcome, the tally of
+the verdicts of the phase, and what is left of the budgets. Every move of a run is one call of it. Where no row of it
+matches, the answer is BLOCKED (or END after an end): nothing is the default but to stop. `TRANSITIONS` in
+`envelope/protocol.py` has the same moves as a table, for documents and for the check of envelopes; a test compares
+both.
+
+**Attempts, turns, asks.** An attempt is a round of work, from a dispatch to BLOCKED or APPROVED. Within one, each
+dispatch of a build role is a turn: the roles that do not hand over go first, then the one that does, which may report
+progress a few times. Within a turn a role is asked once, and again while its answer is refused and re-asks are left.
+Each of the three has a budget (`Budget`), and a budget that is spent is a reason of its own, never an exception.
+
+**Verdicts are derived, and bound to a tree.** What a judge found is kept as a `Verdict`: for which attempt, on the
+digest of which files, with which evidence by its digest. `tally` counts those of the present attempt alone. `recheck`
+holds them against the present files before each move: before the review, before the approval, and once more inside
+APPROVED, with every file read. A file in scope that changed makes all of them stale, and a cited file that is another
+one voids its verdict. A verdict of an earlier attempt never counts again.
+
+**Who certifies.** A gate is passed by the role that the table names for it, by the roles whose gate it is, or, where
+its command decides, by the orchestrator that ran the command (`COMMAND_GATES`). A role that lists the gate of another
+one has said nothing. `certified` applies this, `missing_gates` says what is left, and APPROVED needs nothing to be
+left.
+
+**Causes of BLOCKED.** A `Cause` says what kind of failure it was, and `REWORKABLE` whether work can cure it. A failed
+gate, stale verdicts and swapped evidence go back to the build role while rounds are left. A judge that gives no valid
+answer, a collector that breaks, a spent budget and an ill-formed task do not: another round would meet the same. The
+run ends there, and a new one begins with the files as they are.
+
+**Objections and waivers.** A build role may object to a gate that cannot be met, instead of working around it. That
+spends no round: a person corrects the task, refuses, or accepts (`OBJECTION`). To accept excuses the gate for now; it
+waives nothing, since nobody has seen the work yet. Only when all else is passed does a person decide whether this tree
+may do without the gate (`WAIVER`). A waiver is for one tree, as a verdict is, and dies with it. So `excused` and
+`waivers` are two inputs of `recheck`: the first lets the work move on, the second alone lets it be approved.
+
+What must never happen
+----------------------
+
+* APPROVED without every required gate passed by its certifier, or waived by a person, on the tree that is there now.
+* A move that an agent's text caused and `route` does not have.
+* A verdict, evidence or waiver of one tree or attempt that counts for another.
+* A run that goes on for ever: each cycle of the graph spends a budget or an answer of a person.
+* A run that waits for nobody: each wait has a role or a person that is asked.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final, Literal, NotRequired, TypeAlias, TypedDict, get_args
+from typing import Final, Literal, NotRequired, TypeAlias, get_args
+
+from typing_extensions import TypedDict
 
 from interlock.envelope.protocol import ANYBODY, EvidenceKey, Protocol, Role, RoleKind, Status
-from interlock.graph.blocked_reasons import OBJECTS
 
 AgentOutcome: TypeAlias = Literal[
     "stale", "spent", "invalid", "progress", "handover", "blocked", "objection", "pass", "fail"
@@ -38,7 +99,6 @@ Cause: TypeAlias = Literal[
 OUTCOMES: Final[tuple[Outcome, ...]] = get_args(Outcome)
 UNANSWERED: Final[frozenset[Outcome]] = frozenset({"stale", "spent", "invalid"})
 """Outcomes without an answer that counts."""
-TALLIES: Final[tuple[Tally, ...]] = get_args(Tally)
 
 REWORKABLE: Final[Mapping[Cause, bool]] = {
     "gate": True,
@@ -109,11 +169,13 @@ def route(status: Status | None, kind: RoleKind, outcome: Outcome, tally: Tally,
             return _after_build(outcome, budget)
         case "READY_FOR_QA", "orchestrator":
             return "QA_IN_PROGRESS" if outcome == "holds" else "BLOCKED"
+        # A judge moves nothing by itself; once it has a verdict, or no ask left, all of them are counted together.
         case ("QA_IN_PROGRESS", "qa") | ("READY_FOR_REVIEW", "review"):
             return "ASK_AGAIN" if outcome == "invalid" and budget.reask else "TALLY"
         case "QA_IN_PROGRESS", "orchestrator":
             return _after_tally("READY_FOR_REVIEW", outcome, tally)
         case "READY_FOR_REVIEW", "orchestrator":
+            # Asked here and not earlier: only now has every other gate been judged on the tree that would be waived.
             if outcome == "waive" and tally == "pass":
                 return "ASK_PERSON"
             return _after_tally("APPROVED", outcome, tally)
@@ -171,6 +233,7 @@ def tally(
 ) -> Tally:
     """Count the verdicts of one attempt: pending until every name has one, pass only when none is an obstacle."""
     rows = [verdicts.get(name) for name in names]
+    # No names at all is no pass: a phase that nobody can judge must not be empty and therefore passed.
     if not rows or any(row is None or row["attempt"] != attempt for row in rows):
         return "pending"
     return "pass" if all(row is not None and is_no_obstacle(row, excused) for row in rows) else "fail"
@@ -187,6 +250,7 @@ def certified(
     """
     held = {gate.id for gate in protocol.gates.values() if gate.certifier == ANYBODY}
     rows = {name: verdict for name, verdict in verdicts.items() if verdict["attempt"] == attempt}
+    # A FAIL of one role outweighs a PASS of another for the same gate.
     failed = {gate for verdict in rows.values() for gate in verdict.get("failed", ())}
     for name, verdict in rows.items():
         if is_no_obstacle(verdict, excused) and verdict["tree"] == tree:
@@ -222,25 +286,16 @@ def certifiers(protocol: Protocol, required: Iterable[str]) -> dict[str, list[st
     }
 
 
-def unjudged(verdicts: Mapping[str, Verdict], attempt: int) -> tuple[str, ...]:
-    """Return whose step of this attempt failed for a reason outside the work, so that it can be done again.
-
-    Their evidence could not be made, or the judge gave no valid answer.
-    """
-    return tuple(
-        name
-        for name, row in verdicts.items()
-        if row["attempt"] == attempt and row["result"] == "NONE" and row["cause"] in ("collector", "protocol")
-    )
-
-
 def waived(protocol: Protocol, waivers: Mapping[str, str], tree: str) -> frozenset[str]:
     """Return the gates that are waived for this tree: `waivers` has a tree for each; one for another tree is void.
 
     A gate that any valid answer certifies is never waived.
     """
     return frozenset(
-        gate for gate, of in waivers.items() if of == tree and protocol.gate(gate).certifier != ANYBODY and tree
+        # A tree that could not be read has no digest, and an empty one equals no tree that a person has seen.
+        gate
+        for gate, of in waivers.items()
+        if of == tree and protocol.gate(gate).certifier != ANYBODY and tree
     )
 
 
@@ -294,17 +349,22 @@ def recheck(
     be certified, or waived for the present tree. `excused` are gates to which an objection was accepted: they may be
     missing until a person has seen the work. Where nothing else is missing, the cause is `waiver`.
     """
+    # Verdicts of earlier attempts stay in the state for those who read it, and never count.
     rows = {name: row for name, row in verdicts.items() if row["attempt"] == attempt}
     bad = [row for row in rows.values() if not is_no_obstacle(row, excused)]
     if bad:
         causes: list[Cause] = [row["cause"] for row in bad]
+        # One cause stands for all: what no round of work can cure goes first, then what work did, and `stale` last,
+        # since a gate that failed says more than that files changed.
         causes.sort(key=lambda cause: (REWORKABLE[cause], cause == "stale"))
         return Recheck(causes[0], reasons=tuple(reason for row in bad for reason in row["reasons"]))
+    # The trees of the verdicts are compared as well as the present one: files may have changed and changed back.
     if any(tree != handed_over for tree in (present, *(row["tree"] for row in rows.values()))):
         return Recheck("stale", tuple(dict.fromkeys(gate for row in rows.values() for gate in row["gates"])))
     for row in rows.values():
         if swapped(row["evidence"]):
             return Recheck("evidence", (*row["gates"], *row.get("failed", ())))
+    # Found here, since the envelope of the approval could not be written otherwise, and a run must not stop there.
     clash = _cited_twice(rows.values())
     if clash:
         return Recheck("evidence", reasons=clash)
@@ -344,6 +404,10 @@ QUESTIONS: Final = frozenset({OBJECTION, WAIVER})
 """The nodes in which a person is asked, and no agent."""
 
 
+OBJECTS: Final = re.compile(r"(GATE-[A-Z0-9-]+):\s*OBJECTION:\s*(\S.*)", re.ASCII | re.DOTALL)
+"""The form of an objection: its gate, and why."""
+
+
 def objections(
     protocol: Protocol, required: Iterable[str], reasons: Iterable[str], before: Collection[str]
 ) -> dict[str, str]:
@@ -351,10 +415,30 @@ def objections(
 
     Only a required gate that some answer has to certify counts, and none that was objected to `before` in the attempt.
     """
+    # A second objection to the same gate in one attempt would ask the person the same question for ever.
     open_gates = {gate for gate in required if protocol.gate(gate).certifier != ANYBODY} - {*before}
     found = (match for text in reasons if (match := OBJECTS.fullmatch(text.strip())) is not None)
     return {match[1]: match[2] for match in found if match[1] in open_gates}
 
 
-RESUMED: Final = "resumed"
-"""The node that takes up the steps of a BLOCKED attempt which failed for a reason outside the work."""
+Weight: TypeAlias = Literal["failed", "void", "objected", "unjudged"]
+"""What a reason of a BLOCKED says of its gate: see `weighed`."""
+
+_WEIGHTS: Final[Mapping[str, Weight]] = {"stale": "void", "objection": "unjudged", "waiver": "unjudged"}
+"""What the reasons of a BLOCKED with these causes say of their gates; with others, a gate failed."""
+
+
+def weighed(cause: str, reasons: Iterable[str]) -> Iterator[tuple[str, Weight, str]]:
+    """Yield each reason of a BLOCKED with its gate, and what it says of that gate.
+
+    `failed`; `void` where files changed after the gate was judged or waived; `objected` where the agent objects to it,
+    and `unjudged` for what the agent says besides, and where a waiver alone is missing.
+    """
+    for text in reasons:
+        objected = cause in ("objection", "agent") and OBJECTS.fullmatch(text.strip()) is not None
+        yield text.partition(":")[0], "objected" if objected else _WEIGHTS.get(cause, "failed"), text
+
+
+def failed_gates(cause: str, reasons: Iterable[str]) -> list[str]:
+    """Return the gates that failed, by the reasons of a BLOCKED, each once."""
+    return list(dict.fromkeys(gate for gate, weight, _ in weighed(cause, reasons) if weight == "failed"))

@@ -5,10 +5,9 @@ from typing import Final
 
 from interlock.agents.quoting import visible
 from interlock.core.errors import Exit
-from interlock.core.finding import Finding
-from interlock.envelope import GATE_IN_TEXT, Envelope, render, validate
+from interlock.envelope import GATE_IN_TEXT, Case, Envelope, render, validate
 from interlock.envelope.protocol import EVIDENCE_KEYS, Protocol, Status
-from interlock.graph.errors import GraphError
+from interlock.graph.errors import DEFECT, GraphError
 from interlock.graph.task.machine import CitedFile
 from interlock.graph.task.task import Task
 
@@ -19,25 +18,6 @@ MSG_STRICT = "GATE-MSG-STRICT"
 MAX_REASON_CHARS: Final = 300
 MAX_REASONS: Final = 20
 """So much of the reasons of one agent is repeated; its answer is kept whole."""
-
-_MAX_BYTES: Final = 256 * 1024 * 1024
-"""The limit on a response is for agents: a statement names the evidence of all of them."""
-
-
-class StatementError(GraphError):
-    """The orchestrator's own envelope did not validate: a defect of Interlock, never of an agent.
-
-    Fix: The run stops rather than write down what its own rules refuse. Report it with the findings; after an
-    upgrade `interlock resume RUN` goes on.
-    """
-
-    code = "RUN690"
-    exit_code = Exit.INTERNAL
-
-    def __init__(self, findings: Sequence[Finding]) -> None:
-        text = "; ".join(f"{item.code} {item.message}" for item in findings[:5])
-        super().__init__(f"the orchestrator's own envelope is invalid: {text}", "Report this as a defect of Interlock.")
-        self.findings = tuple(findings)
 
 
 def orchestrator_name(protocol: Protocol) -> str:
@@ -68,7 +48,7 @@ def statement(
         The envelope's text.
 
     Raises:
-        StatementError: The text breaks a rule; nothing was written.
+        GraphError: The text breaks a rule, which is a defect of Interlock; nothing was written.
     """
     passed = set(gates_passed)
     required = tuple(gate for gate in task.gates_required if gate not in waived)
@@ -89,8 +69,7 @@ def statement(
             next_actions=tuple(next_actions),
         )
     )
-    report = validate(
-        text,
+    case = Case(
         agent=name,
         task_id=task.task_id,
         gates=required,
@@ -98,11 +77,15 @@ def statement(
         protocol=protocol,
         certified=frozenset(passed),
         excused=excused,
-        max_bytes=_MAX_BYTES,
     )
-    if not report.ok:
-        raise StatementError([item for item in report.findings if item.level == "error"])
-    return text
+    # The limit on a response is for agents: a statement names the evidence of all of them.
+    report = validate(text, case, max_bytes=len(text.encode()))
+    if report.ok:
+        return text
+    wrong = "; ".join(f"{item.code} {item.message}" for item in report.findings if item.level == "error")
+    error = GraphError(f"the orchestrator's own envelope is invalid: {wrong}", "Report this as a defect of Interlock.")
+    error.code, error.exit_code = DEFECT, Exit.INTERNAL
+    raise error
 
 
 def _by_key(evidence: Sequence[CitedFile]) -> dict[str, tuple[str, ...]]:

@@ -10,15 +10,14 @@ from typing import Any, Literal
 from pydantic import TypeAdapter
 
 from interlock.agents.role_file import prompt_path, role_text
-from interlock.agents.tables import Table, read_limits
+from interlock.agents.tables import Table
 from interlock.agents.usage import Limits, Price, Usage, total
 from interlock.core.json import fingerprint
-from interlock.envelope.protocol import GateSpec, Protocol, Role
+from interlock.envelope.protocol import Protocol, Role
 from interlock.gates.config import Config
 from interlock.gates.registry import build_protocol
 from interlock.gates.sealed import Seal, seals, top_of
 from interlock.graph.task.roster import roster_of
-from interlock.graph.task.scripts import script_rows
 from interlock.graph.task.task import Task
 
 
@@ -94,6 +93,7 @@ class Policy:
 
     def recursion_limit(self, roles: int) -> int:
         """Return a bound on the graph's supersteps that no run within its budgets can reach."""
+        # A superstep of the graph is at most one ask of a role; the constants leave room for the steps between.
         asks = 1 + self.max_reasks
         build_steps = (roles + self.max_progress) * (asks + 1)
         round_steps = build_steps + 2 * asks + 10
@@ -112,6 +112,7 @@ def make_policy(task: Task, config: Config, root: Path, *, roles: tuple[str, ...
     """
     whole = build_protocol(config)
     given = {name: AgentSetting(dict(settings), str(root), config.path) for name, settings in config.agents.items()}
+    # Each setting keeps the folder of its own file, since paths in it (`prompt`) are relative to that.
     given |= {name: AgentSetting(dict(settings), task.base, "task file") for name, settings in task.agents.items()}
     agents = {name: AgentSetting({}, str(root)) for name in roles} | given
     roster = roster_of(task, config, whole, given, roles)
@@ -135,7 +136,7 @@ def make_policy(task: Task, config: Config, root: Path, *, roles: tuple[str, ...
         commands={**config.commands, **task.commands},
         prices={name: Price(row.input, row.output, row.cached_input) for name, row in config.prices.items()},
         notify=config.notify,
-        limits=read_limits(Table(_limits(config, task), "task file", "budget")),
+        limits=Table(_limits(config, task), "task file", "budget").read(Limits),
         fingerprints={
             "config": config.fingerprint(),
             "roster": fingerprint([asdict(role) for role in roster.values()]),
@@ -146,11 +147,6 @@ def make_policy(task: Task, config: Config, root: Path, *, roles: tuple[str, ...
                 ]
             ),
             "grammar": grammar_fingerprint(),
-            **{
-                script_key(gate_id): found
-                for gate_id in task.gates_required
-                if gate_id not in sealed and (found := script_fingerprint(whole.gate(gate_id), task, root)) is not None
-            },
         },
         max_reasks=task.run.get("max_reasks", run.max_reasks),
         max_rework=task.run.get("max_rework", run.max_rework),
@@ -171,26 +167,13 @@ def _limits(config: Config, task: Task) -> dict[str, Any]:
 
 def _frozen(role: Role, row: AgentSetting, *, page: bool) -> AgentSetting:
     system = role_text(role, page=page, prompt=prompt_path(row.settings, row.base))
-    limits = read_limits(Table(row.settings, row.source, f"agents.{role.name}").table("budget"))
+    limits = Table(row.settings, row.source, f"agents.{role.name}").table("budget").read(Limits)
     return replace(row, system=system, limits=limits)
 
 
 def grammar_fingerprint() -> str:
     """Return the digest of the grammar that this version of Interlock reads answers with."""
     return fingerprint(files("interlock.envelope").joinpath("envelope.lark").read_text("utf-8"))
-
-
-def script_key(gate_id: str) -> str:
-    """Return the name of the fingerprint of a gate's script."""
-    return f"script of {gate_id}"
-
-
-def script_fingerprint(gate: GateSpec, task: Task, root: Path) -> str | None:
-    """Return path and digest of each file of the project that decides a gate's command; None when there is none.
-
-    Files in the task's scope are the agents' to change, and the verdicts are bound to them anyway.
-    """
-    return "; ".join(script_rows(gate.command, root, task.covers)) or None
 
 
 def left_for(policy: Policy, spent: Mapping[str, Mapping[str, Any]], role: str) -> Limits:

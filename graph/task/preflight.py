@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from interlock.agents.ask import REMOTE, AgentConfigError
+from interlock.agents.ask import AgentConfigError
 from interlock.agents.runners import make_runner
 from interlock.core.finding import Finding, Level
 from interlock.core.rule import Rule
@@ -27,19 +27,17 @@ from interlock.gates.patterns import compile_scope, expand
 from interlock.gates.registry import build_protocol, roster_problems
 from interlock.gates.response import input_exists
 from interlock.gates.tree import in_scope, paths_in_scope
-from interlock.graph.errors import TaskError
-from interlock.graph.task.machine import COMMAND_GATES, RESUMED, START_NODE
-from interlock.graph.task.orchestrator import MSG_STRICT, StatementError, statement
+from interlock.graph.errors import BROWSER, PROGRAM, SCOPE, TABLES, VACANT, GraphError, TaskError
+from interlock.graph.task.machine import COMMAND_GATES, START_NODE
+from interlock.graph.task.orchestrator import MSG_STRICT, statement
 from interlock.graph.task.policy import Policy, make_policy
 from interlock.graph.task.roster import unneeded_roles, vacant_roles
-from interlock.graph.task.rules import BROWSER, BUDGET, PROGRAM, SCOPE, TABLES, TEXT, VACANT
 from interlock.graph.task.state import TaskState
 from interlock.graph.task.task import PLACEHOLDER, Task
 
-RESERVED: Final = frozenset({START_NODE, COMMAND_GATES, RESUMED, *TaskState.__annotations__})
+RESERVED: Final = frozenset({START_NODE, COMMAND_GATES, *TaskState.__annotations__})
 """Names that a run needs for itself; no role can have one."""
 
-MAX_TASK_ID_CHARS: Final = 100
 MAX_TASK_BYTES: Final = 64 * 1024
 """One journal line, and every envelope of the orchestrator, holds a whole task."""
 
@@ -51,6 +49,7 @@ def task_findings(task: Task, protocol: Protocol, root: Path) -> tuple[Finding, 
         for item in roster_problems(protocol, task.gates_required, page=task.page)
     ]
     found += (*_bounds(task), *_files(task, root), *_names(protocol))
+    # A trial with a task that is wrong anyway would name the same faults again, as those of an envelope.
     if not any(item.level == "error" for item in found):
         found += _envelope(task, protocol)
     return tuple(found)
@@ -73,8 +72,8 @@ def admitted(task: Task, faults: Sequence[Finding]) -> tuple[str, ...]:
     """
     errors = tuple(one_line(item) for item in faults if item.level == "error")
     if errors:
-        name = task.task_id[:MAX_TASK_ID_CHARS]
-        raise TaskError(f"task {name} cannot start: {errors[0]}", "Correct the task.", errors)
+        fix = "Correct it there; `interlock check` tries again."
+        raise TaskError(f"task {task.task_id[:100]} cannot start: {errors[0]}", fix, errors)
     return tuple(map(one_line, faults))
 
 
@@ -89,8 +88,6 @@ def _task_fault(key: str, message: str, fix: str) -> Finding:
 
 
 def _bounds(task: Task) -> Iterator[Finding]:
-    if len(task.task_id) > MAX_TASK_ID_CHARS:
-        yield _task_fault("task_id", f"it has {len(task.task_id)} characters.", f"Write at most {MAX_TASK_ID_CHARS}.")
     size = len(json.dumps(task.to_json()))
     if size > MAX_TASK_BYTES:
         fix = f"Leave at most {MAX_TASK_BYTES}; put long texts into files."
@@ -112,6 +109,7 @@ def _files(task: Task, root: Path) -> Iterator[Finding]:
 
 def _names(protocol: Protocol) -> Iterator[Finding]:
     for name in protocol.roles:
+        # Roles and fields of the state share one name space in LangGraph.
         if name in RESERVED:
             yield _task_fault(f"roles.{name}", f"the run itself needs the name `{name}`.", "Rename the role.")
 
@@ -119,11 +117,16 @@ def _names(protocol: Protocol) -> Iterator[Finding]:
 def _envelope(task: Task, protocol: Protocol) -> Iterator[Finding]:
     try:
         statement(
-            "BLOCKED", task, protocol, previous=None, fail_reasons=[f"{MSG_STRICT}: a trial"], output="A trial.",
+            "BLOCKED",
+            task,
+            protocol,
+            previous=None,
+            fail_reasons=[f"{MSG_STRICT}: a trial"],
+            output="A trial.",
             next_actions=["orchestrator to start the task"],
-        )  # fmt: skip
-    except StatementError as error:
-        yield from (_task_fault(item.field.lower(), item.message, item.fix) for item in error.findings)
+        )
+    except GraphError as error:
+        yield _task_fault("task", error.message, "Write the text of the task, its inputs and gates in plain words.")
 
 
 _WILD: Final = frozenset("*?[")
@@ -137,7 +140,7 @@ class Prepared:
         whole: Every role and gate of the project.
         policy: What the run would be judged by; roles that nobody runs are in its roster.
         vacant: The roles that the task needs and nobody runs.
-        brought: The roles that the caller brings runners for, or that a recording answers for.
+        brought: The roles that the caller brings runners for.
     """
 
     root: Path
@@ -153,10 +156,10 @@ Check: TypeAlias = Callable[[Prepared], Iterator[Finding]]
 """Yields what is wrong with a prepared run."""
 
 
-def prepare(root: Path, task: Task, *, roles: Sequence[str] = (), replayed: bool = False) -> Prepared:
+def prepare(root: Path, task: Task, *, roles: Sequence[str] = ()) -> Prepared:
     """Read everything that a run of a task would start with.
 
-    For a run that is `replayed` from a recording, and for the `roles` that a caller brings, no runner is needed.
+    For the `roles` that a caller brings, no runner is needed.
 
     Raises:
         ConfigError: `interlock.toml` is wrong.
@@ -164,25 +167,14 @@ def prepare(root: Path, task: Task, *, roles: Sequence[str] = (), replayed: bool
     """
     config = load_config(root)
     tables: Mapping[str, Mapping[str, Any]] = {**config.agents, **task.agents}
-    covered = {*roles, *(tables if replayed else ())}
-    vacant = tuple(role for role in vacant_roles(task, config) if role not in covered)
+    vacant = tuple(role for role in vacant_roles(task, config) if role not in roles)
     policy = make_policy(task, config, root, roles=(*roles, *(role for role in vacant if role not in tables)))
-    brought = frozenset(policy.protocol.roles if replayed else roles)
-    return Prepared(root, task, config, build_protocol(config), policy, vacant, brought)
+    return Prepared(root, task, config, build_protocol(config), policy, vacant, frozenset(roles))
 
 
 def preflight(prepared: Prepared) -> tuple[Finding, ...]:
     """Return what is wrong with a run before it starts, the runners that are missing first."""
     return tuple(fault for check in CHECKS for fault in check(prepared))
-
-
-def refusal(faults: Sequence[Finding]) -> AgentConfigError | None:
-    """Return the error for a run whose first fault is in the settings of an agent; None when it is another or none."""
-    errors = [fault for fault in faults if fault.level == "error"]
-    if not errors or errors[0].code != AgentConfigError.code:
-        return None
-    first = errors[0]
-    return AgentConfigError(first.path, first.field, first.message, first.fix, tuple(map(one_line, errors)))
 
 
 def found_program(root: Path, program: str) -> bool:
@@ -214,14 +206,15 @@ def _runners(prepared: Prepared) -> Iterator[Finding]:
                 limits=policy.limits,
             )
         except AgentConfigError as error:
-            yield Finding(error.code, "error", error.key, error.message, fix=error.fix, path=error.path)
+            yield Finding(error.code, "error", error.key, f"{error.message}.", fix=error.fix, path=error.path)
 
 
 def _task(prepared: Prepared) -> Iterator[Finding]:
     """Yield what is wrong with the task under its roster, or that its text is that of a template."""
     yield from task_findings(prepared.task, prepared.policy.protocol, prepared.root)
     if prepared.task.task.rstrip(".").casefold() == PLACEHOLDER.casefold():
-        yield _fault(TEXT, "task", f'The line `task = "{prepared.task.task}"` is still as the template wrote it.')
+        message = f'the line `task = "{prepared.task.task}"` is still as the template wrote it.'
+        yield _task_fault("task", message, "Write on that line what the agents are to do.")
 
 
 def _tables(prepared: Prepared) -> Iterator[Finding]:
@@ -248,10 +241,8 @@ def _programs(prepared: Prepared) -> Iterator[Finding]:
     for gate_id in dict.fromkeys(prepared.task.gates_required):
         command = prepared.policy.protocol.gate(gate_id).command
         if command and not found_program(prepared.root, command[0]):
-            made = "/" in command[0] and prepared.task.covers(command[0].removeprefix("./"))
             message = f"The command of {gate_id}, `{command[0]}`, is not found."
-            level: Level = "warning" if made else "error"
-            yield _fault(PROGRAM, f"gates.{gate_id}.command", message, level=level, path=path)
+            yield _fault(PROGRAM, f"gates.{gate_id}.command", message, path=path)
     for name, argv in prepared.policy.commands.items():
         if not found_program(prepared.root, argv[0]):
             message = f"The command `{name}` of the agents, `{argv[0]}`, is not found."
@@ -275,48 +266,28 @@ def _browser(prepared: Prepared) -> Iterator[Finding]:
 
 def _scope(prepared: Prepared) -> Iterator[Finding]:
     """Yield the patterns that match no file: an error where none does and their folders are missing too."""
-    root, patterns = prepared.root, [item for item in prepared.task.scope if not item.startswith("!")]
-    taken_out = [item for item in prepared.task.scope if item.startswith("!")]
+    root, scope = prepared.root, prepared.task.scope
+    patterns = [item for item in scope if not item.startswith("!")]
+    taken_out = [item for item in scope if item.startswith("!")]
     try:
-        if next(iter(paths_in_scope(root, prepared.task.scope)), None) is not None:
-            empty = [item for item in patterns if next(iter(paths_in_scope(root, [item, *taken_out])), None) is None]
-            missing = False
-        else:
-            empty = patterns
-            missing = not any(_may_be_made(root, item) for item in patterns)
+        empty = [item for item in patterns if next(iter(paths_in_scope(root, [item, *taken_out])), None) is None]
     except TreeError:
         return  # said by `task_findings`, or by the first hand-over of files that cannot be read
+    # Where one pattern matches, the scope was written for this project, and the others may name what is to be made.
+    may_be_made = len(empty) < len(patterns) or any(_may_be_made(root, item) for item in patterns)
     for pattern in empty:
         message = f"`{pattern[:200]}` matches no file."
-        if (root / pattern).is_dir():
-            fix = f"Write `{pattern.rstrip('/')}/**`, which is everything below the folder."
-            level: Level = "error" if len(empty) == len(patterns) else "warning"
-            yield _fault(SCOPE, "scope", f"`{pattern[:200]}` is a folder, and names no file.", fix=fix, level=level)
-        elif missing:
-            yield _fault(SCOPE, "scope", f"{message[:-1]}, and its folder is not there.")
-        else:
-            yield _fault(SCOPE, "scope", message, fix="Check it, unless the task is to make them.", level="warning")
-
-
-def _may_change(prepared: Prepared) -> Iterator[Finding]:
-    """Yield the patterns of `may_change` that free no file: they match none, or none in scope."""
-    for pattern in prepared.task.may_change:
-        try:
-            scope = compile_scope(prepared.task.scope)
-            free = any(scope.matches(path) for path in paths_in_scope(prepared.root, [pattern]))
-        except TreeError:
-            continue  # said by `task_findings`
-        if not free:
-            message = f"`{pattern[:200]}` matches no file of the scope, so it lets nothing change."
-            fix = "Correct it, or widen the scope; or nothing where the task is to make such files."
-            yield _fault(SCOPE, "may_change", message, fix=fix, level="warning")
+        fix = "Write a pattern of files, such as `src/**`; where the task is to make them, create their folder first."
+        yield _fault(SCOPE, "scope", message, fix=fix, level="warning" if may_be_made else "error")
 
 
 def _may_be_made(root: Path, pattern: str) -> bool:
     """Return whether files that a pattern matches may be the work to do: its literal folder is there, or it is a name.
 
-    A pattern without `*`, `?` or `[` names the file that is to be written.
+    A pattern without `*`, `?` or `[` names the file that is to be written, unless it is a folder.
     """
+    if (root / pattern).is_dir():
+        return False
     for plain in expand(pattern):
         steps = plain.rstrip("/").split("/")
         wild = next((at for at, step in enumerate(steps) if not _WILD.isdisjoint(step)), None)
@@ -325,16 +296,5 @@ def _may_be_made(root: Path, pattern: str) -> bool:
     return False
 
 
-def _budget(prepared: Prepared) -> Iterator[Finding]:
-    """Yield a limit on calls that the first answer of every role would use up."""
-    policy = prepared.policy
-    remote = {name for name, row in policy.agents.items() if row.settings.get("runner") == REMOTE.value}
-    asked = [name for name, role in policy.protocol.roles.items() if role.kind != "orchestrator" and name not in remote]
-    calls = policy.limits.calls
-    if calls is not None and calls < len(asked):
-        message = f"{calls} calls are allowed, and {len(asked)} roles answer at least once: {', '.join(asked)}."
-        yield _fault(BUDGET, "budget.calls", message)
-
-
-CHECKS: Final[tuple[Check, ...]] = (_runners, _task, _tables, _programs, _browser, _scope, _may_change, _budget)
+CHECKS: Final[tuple[Check, ...]] = (_runners, _task, _tables, _programs, _browser, _scope)
 """The checks that cost nothing, in the order in which their faults are reported."""

@@ -12,9 +12,11 @@ from interlock.gates.config import load_config
 from interlock.gates.errors import ConfigError
 from interlock.gates.evidence import EvidenceFile, read_evidence, write_evidence
 from interlock.gates.manifest import Collection
-from interlock.graph.engine.folder import HeadRecord, journal_run, restore
+from interlock.gates.response import input_exists
+from interlock.graph.engine.folder import HeadRecord, restore
 from interlock.graph.errors import RunDamagedError
-from interlock.graph.task.policy import grammar_fingerprint
+from interlock.graph.task.machine import certifiers
+from interlock.graph.task.policy import Policy, grammar_fingerprint
 from interlock.graph.task.state import TaskState
 from interlock.graph.task.task import Task
 from interlock.journal import Entry, Head, Journal
@@ -36,6 +38,7 @@ def bounded(value: Mapping[str, Any]) -> dict[str, Any]:
     cut: dict[str, Any] = {}
     for chars, items in _STEPS:
         cut = cast("dict[str, Any]", _cut(dict(value), chars, items))
+        # Measured as it is written: with escapes a character may take twelve bytes.
         if len(json.dumps(cut)) <= MAX_BYTES:
             break
     return cut
@@ -71,23 +74,27 @@ def policy_changes(root: Path, frozen: Mapping[str, str]) -> list[dict[str, str]
     ]
 
 
-def undelivered(journal: Journal, task: Task, run_id: str) -> str:
+def _undelivered(journal: Journal, task: Task, run_id: str) -> str:
     """Return the tree that the work on a task began with, where its newest earlier run did not end APPROVED.
 
     What that run left in the files is work of the task: a new run may deliver it without a further change. A run that
     began with such work itself passes on where that began. Empty when there is none, or its scope was another one.
     """
-    for run in reversed(journal.runs()):
-        other = run != run_id and not run.startswith(journal_run(""))
-        started = journal.find(run, "run_started") if other else None
-        begun: Any = (None if started is None else started.data.get("task")) or {}
-        if started is None or begun.get("task_id") != task.task_id:
+    newest: Entry | None = None
+    moves: list[Mapping[str, Any]] = []
+    for entry in journal.entries():
+        if entry.run == run_id:
             continue
-        moves = [entry.data for entry in journal.entries(run) if entry.type == "status"]
-        if list(begun["scope"]) != list(task.scope) or not moves or moves[-1]["to"] == "APPROVED":
-            return ""
-        return str(started.data.get("origin", "")) or next((tree for row in moves if (tree := str(row["tree"]))), "")
-    return ""
+        if entry.type == "run_started" and entry.data.get("task", {}).get("task_id") == task.task_id:
+            # The run that began last is the newest; what older ones still write is not among its moves.
+            newest, moves = entry, []
+        elif newest is not None and entry.run == newest.run and entry.type == "status":
+            moves.append(entry.data)
+    if newest is None or not moves or moves[-1]["to"] == "APPROVED":
+        return ""
+    if newest.data["task"]["scope"] != list(task.scope):
+        return ""
+    return str(newest.data.get("origin") or moves[0]["tree"])
 
 
 def set_aside(root: Path, task_id: str, attempt: int, run_id: str) -> None:
@@ -100,8 +107,10 @@ def set_aside(root: Path, task_id: str, attempt: int, run_id: str) -> None:
         folder = root / "artifacts" / key / task_id / str(attempt)
         if not os.path.lexists(folder):
             continue
-        names = (f"{attempt}.before-{run_id}{'' if number == 1 else f'-{number}'}" for number in count(1))
-        aside = next(path for name in names if not os.path.lexists(path := folder.with_name(name)))
+        numbers = count(1)
+        aside = folder.with_name(f"{attempt}.before-{run_id}")
+        while os.path.lexists(aside):
+            aside = folder.with_name(f"{attempt}.before-{run_id}-{next(numbers)}")
         try:
             folder.rename(aside)
         except OSError as error:
@@ -122,13 +131,18 @@ class Recorder:
         self.journal = journal
         self._heads: dict[str, Head | None] = {}
 
-    def watch(self, run_id: str) -> None:
+    def watch(self, run_id: str, *, anew: bool = False) -> None:
         """Make sure that nobody else has written lines of this run since this recorder first looked.
 
+        With `anew`, every line of the run is read again, and must still follow the one before it.
+
         Raises:
-            RunDamagedError: Lines were added or taken away.
+            RunDamagedError: Lines were added, taken away or, as far as that is looked at, edited.
+            JournalError: A line is not what was written.
         """
-        head = self.journal.head(run_id)
+        # A journal object remembers the chain of what it read, so that only another one sees an edit further up.
+        head = (Journal(self.journal.path) if anew else self.journal).head(run_id)
+        # The first look of a recorder is the reference: `_check_records` has held it to the checkpoint before.
         if self._heads.setdefault(run_id, head) != head:
             raise RunDamagedError(
                 f"somebody else wrote journal lines of run {run_id} while it was driven", restore("resume")
@@ -141,10 +155,11 @@ class Recorder:
 
     def keep(self, run_id: str, key: str, kind: str, data: dict[str, Any]) -> Entry:
         """Return the line of a key, written now unless there is one; long texts and lists are cut."""
-        found = self.find(run_id, key)
-        if found is not None:
-            return found
+        known = self.find(run_id, key)
+        if known is not None:
+            return known
         entry = self.journal.append(run_id, key, kind, bounded(data))
+        # Our own line moves the reference; one of anybody else does not, and is found at the next look.
         self._heads[run_id] = Head(entry.seq, entry.hash)
         return entry
 
@@ -163,6 +178,8 @@ class Recorder:
         waiting = state.get("outbox", {})
         for key, event in sorted(waiting.items(), key=lambda item: (item[1]["order"], item[0])):
             entry = self.keep(state["run_id"], key, event["type"], event["data"])
+            # Under this key somebody may have written before the step came to it. Compared as cut, as the line was
+            # written.
             if (entry.type, dict(entry.data)) != (event["type"], bounded(event["data"])):
                 raise RunDamagedError(
                     f"the journal holds another `{key}` of run {state['run_id']} than the one that happened",
@@ -195,3 +212,34 @@ class Recorder:
                         f"the copy {copy} of an evidence file cannot be stored: {error.strerror}",
                         "Make artifacts/interlock/objects a real folder that this user can write.",
                     ) from error
+
+
+def open_journal(
+    recorder: Recorder, run_id: str, root: Path, task: Task, policy: Policy, sealing: Mapping[str, Any]
+) -> Entry:
+    """Return the first line of a run, written now unless it is there: its task, its roster, and what it goes by.
+
+    Raises:
+        RunDamagedError: The journal says that the run was started with another task.
+    """
+    data: dict[str, Any] = {
+        # Where the task file lay is a path of this machine, and the journal may be shared.
+        "task": task.to_json() | {"base": ""},
+        "task_sha256": task.fingerprint(),
+        "roster": list(policy.protocol.roles),
+        "certifiers": certifiers(policy.protocol, task.gates_required),
+        "fingerprints": dict(policy.fingerprints),
+        "missing_inputs": [path for path in task.inputs if not input_exists(str(root), path)],
+    }
+    if origin := _undelivered(recorder.journal, task, run_id):
+        data["origin"] = origin
+    if sealing:
+        data["base"] = sealing["frozen"]["base"]
+    entry = recorder.keep(run_id, "run_started", "run_started", data)
+    # A journal of another checkout, or an id that was used before, would else be taken for this run.
+    if entry.data["task_sha256"] != data["task_sha256"]:
+        raise RunDamagedError(
+            f"the journal says that run {run_id} was started with another task",
+            "Start a new run; `interlock verify` shows what the journal holds.",
+        )
+    return entry

@@ -29,6 +29,7 @@ def roster_of(
         for name, role in whole.roles.items()
         if role.kind == "orchestrator" or (name in {*given, *brought} and name not in unneeded)
     }
+    # Without this, a project with one builder would have to say `hands_over` of a role that has no choice.
     if not any(role.hands_over for role in roster.values()):
         open_roles = [role for role in roster.values() if hands_over_alone(role, config)]
         if len(open_roles) == 1:
@@ -52,7 +53,7 @@ def judges_gate(role: Role, task: Task, whole: Protocol) -> bool:
     return role.name in certifiers or role.certifies in task.gates_required
 
 
-_PATHS: Final = ("prompt", "model_file")
+_PATHS: Final = ("prompt",)
 """The settings that are paths, relative to the file that holds them."""
 
 
@@ -135,8 +136,10 @@ def _tables(task: Task, config: Config) -> Mapping[str, Mapping[str, Any]]:
 def _kept(role: str, task: Task, config: Config, root: Path) -> dict[str, Any]:
     """Return what stays of a role's table beside a new runner; its prompt is found from the table's own file."""
     table = _tables(task, config).get(role, {})
+    # The other settings are those of the runner that goes (a model, a script), and mean nothing to the new one.
     names = ("prompt", "budget") if "runner" in table else tuple(table)
     kept = {name: table[name] for name in names if name in table}
+    # The table moves from the configuration into the task, whose paths begin at another folder.
     if role not in task.agents:
         kept |= {name: str(root / path) for name in _PATHS if isinstance(path := kept.get(name), str)}
     return kept

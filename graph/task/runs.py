@@ -1,45 +1,66 @@
-"""Driving a run: the one place that invokes a graph. Locks the run, reads its state, and takes it on."""
+"""Driving a run: the one place that invokes its graph. Locks the run, reads its state, and takes it on.
+
+Two things say what is true of a run. LangGraph's checkpoint says where it stands; the journal says what happened. A
+step writes its lines first and its checkpoint then, so a process that is killed leaves at most lines of the step that
+was cut off, and that step runs again and takes them over by their keys. `drive` refuses a run whose journal holds
+anything else behind the line that the checkpoint knows: nobody but the holder of the run's lock writes there. A
+person's answer to a question is such a line, written under the same lock.
+"""
 
 import json
 import os
 
+# Before LangGraph is imported, which reads it once: a checkpoint may then hold plain data only, and reading one
+# cannot make objects of any class.
 os.environ.setdefault("LANGGRAPH_STRICT_MSGPACK", "true")
 
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+import sqlite3
+from collections.abc import Callable, Generator, Mapping
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeAlias, cast
 
 from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph.state import CompiledStateGraph
-from langgraph.types import Command
+from langgraph.types import Command, StateSnapshot
 
-from interlock.agents.ask import REMOTE, AgentsError, Remote, Runner, RunnerError
-from interlock.agents.recording import AskObserver
+from interlock.agents.ask import REMOTE, AgentConfigError, Remote, Runner, RunnerError
+from interlock.core.errors import InterlockError
+from interlock.gates.config import load_config
 from interlock.gates.sealed import SealError
-from interlock.graph.engine.folder import HeadRecord, journal_path, list_runs, state_dir
-from interlock.graph.errors import RunAbandonedError, RunDamagedError
+from interlock.graph.engine.folder import HeadRecord, journal_path, journal_run, list_runs, state_dir
+from interlock.graph.errors import COMMENT, ENDED, NO_WAY, NOT_ASKED, GraphError, RunDamagedError
 from interlock.graph.task.build import task_graph
-from interlock.graph.task.checkpoints import checkpointer, has_checkpoints, read_state
-from interlock.graph.task.earlier_runs import left_before, unapproved_bases
+from interlock.graph.task.comments import FIX, Comment, keep_comment
+from interlock.graph.task.explain import WaitKind, waits_of
 from interlock.graph.task.left_agents import end_left_agents
-from interlock.graph.task.machine import QUESTIONS, RESUMED
-from interlock.graph.task.notices import Notices
+from interlock.graph.task.machine import QUESTIONS, certifiers
 from interlock.graph.task.policy import Policy, key_variables
-from interlock.graph.task.preflight import admitted, preflight, prepare, refusal
+from interlock.graph.task.preflight import admitted, check_task, preflight, prepare
 from interlock.graph.task.progress import Notice, Progress
-from interlock.graph.task.questions import ANSWERS, NO_ANSWER, unknown_answers
-from interlock.graph.task.record import Recorder
+from interlock.graph.task.questions import (
+    ANSWERS,
+    MAX_CHARS,
+    WAYS,
+    AnswerKind,
+    Question,
+    decision_key,
+)
+from interlock.graph.task.record import Recorder, open_journal
 from interlock.graph.task.scope_leases import ScopeLeases, clear
 from interlock.graph.task.sealing import accepted, base_of, decided_before, products_of, seal_run
 from interlock.graph.task.state import TaskInput, TaskOutput, TaskState
-from interlock.graph.task.store import RunStore, create_next
-from interlock.graph.task.task import Task
-from interlock.graph.task.view import RunView, decided, hand_in, keep_early, keep_given, resume_map, task_now, view_of
+from interlock.graph.task.store import CHECKPOINTS, RunStore, create_next
+from interlock.graph.task.task import CORRECTABLE, Task
+from interlock.graph.task.trees import PUT_BACK, earlier_runs
+from interlock.graph.task.view import RunView, resume_map, view_of
 from interlock.journal import Head, Journal
+from interlock.notify import Event, post
 from interlock.redaction import redactor_for
+from interlock.reservations import to_read
 
 RUNNER_FAILED: Final = "runner_failed"
 """The type of the journal line of what was spent before a runner failed."""
@@ -54,7 +75,6 @@ def start_run(
     run_id: str | None = None,
     roles: tuple[str, ...] = (),
     warn: Callable[[str], None] = lambda _text: None,
-    replayed: bool = False,
     progress: Callable[[str], None] = lambda _line: None,
     accept_base: bool = False,
 ) -> str:
@@ -66,42 +86,42 @@ def start_run(
         run_id: The id to use; default: `<TASK_ID>.<n>`.
         roles: Roles that the caller brings runners for.
         warn: Called with each warning about the task.
-        replayed: The answers come from a recording: no runner is made, nor is what it needs.
         progress: Takes what happens while the tree is frozen and the tests of the base run.
         accept_base: Tests, and files that decide a gate, may be the base although an earlier run changed them and no
             gate judged them: a person has looked at them.
 
     Raises:
         TaskError: The task cannot start; every problem is listed, and nothing is kept.
-        AgentConfigError: The settings of an agent are wrong, and nothing else is before them.
         CollectorError: The tree cannot be frozen, a test passes in the checkout and fails sealed, or the base would be
             what an earlier run left (`SEAL407`).
         ConfigError: `interlock.toml` is wrong.
     """
-    prepared = prepare(root, task, roles=roles, replayed=replayed)
+    prepared = prepare(root, task, roles=roles)
     faults = preflight(prepared)
-    if (error := refusal(faults)) is not None:
-        raise error
     for text in admitted(task, faults):
         warn(text)
     policy = prepared.policy
+    # Compiled once and thrown away: what LangGraph would refuse is said now, before the base is tested and an id is
+    # taken.
     task_graph(task, root=root, policy=policy, runners=dict.fromkeys(agent_roles(policy), REMOTE))
     state_dir(root)
     policy = replace(policy, sealing=seal_run(root, task, policy, progress))
     if accept_base:
+        # Noted in the run, so that the next one does not ask about the same files again.
         policy = replace(policy, sealing=accepted(policy.sealing))
-    elif (base := base_of(root, policy.sealing)) is not None:
+    elif (base := base_of(policy.sealing)) is not None:
         products = products_of(policy.sealing).values()
         view = partial(view_run, root=root, graphs={})
-        found = decided_before(base, unapproved_bases(root, task.task_id, view), task, products)
-        found = found or left_before(root, task, base, products, view)
-        if found is not None:
-            raise SealError(found.code, found.message, found.fix)
+        fault = decided_before(base, earlier_runs(root, task.task_id, view), task, products)
+        if fault is not None:
+            raise SealError(fault.code, fault.message, fault.fix)
     if run_id is None:
-        return create_next(root, task, policy)
+        run_id = create_next(root, task, policy)
     store = RunStore(root, run_id)
     with store.locked(wait=True):
         store.create(task, policy)
+        # Readers of the journal know the run from here on, although it may wait for its files before its first node.
+        open_journal(Recorder(Journal(journal_path(root))), run_id, root, task, policy, policy.sealing)
     return run_id
 
 
@@ -114,10 +134,8 @@ def drive(
     runners: Mapping[str, Runner | Remote] | None = None,
     notice: Notice | None = None,
     queue_seconds: float | None = None,
-    observer: AskObserver | None = None,
-    take_up: bool = False,
 ) -> RunView:
-    """Take a run as far as it goes: to its end, or until it waits for a remote answer. Safe to repeat.
+    """Take a run as far as it goes: to its end, or until it waits for an answer from outside. Safe to repeat.
 
     The run holds leases on its task's scope, unless `[run] reserve` is off; while others hold files of it, it waits
     in the queue. At its end it releases them.
@@ -125,32 +143,33 @@ def drive(
     Args:
         run_id: The run, made by `start_run`.
         root: The project's root.
-        answers: Responses by role name, for roles that the run waits for, or comes back to: their answer was refused,
-            and the roles beside them are still at work. Such a response is kept, and judged when the re-ask comes.
+        answers: Responses by role name, for roles that the run waits for.
         asks: By role name the ask id that its response is for; a response to another ask is not taken.
         runners: Runners by role name that replace the configured ones.
         notice: Called with each step as it happens, also from other threads; `progress.jsonl` of the run has it too.
         queue_seconds: How long to wait for files that others hold; None: as long as it takes.
-        observer: Records the run, or replays a recording; see `agents.recording`.
-        take_up: Where the run ended BLOCKED for a reason outside the work, go on at the steps of `RunView.failed`.
 
     Raises:
-        UnknownRunError, RunBusyError, RunDamagedError, RunAbandonedError: See `graph.errors`.
-        AnswerError: An answer was given for a role that the run does not wait for, or to an ask that is over;
-            nothing was done.
-        ScopeHeldError, LeasesError: The files of the scope cannot be had; nothing was done.
+        UnknownRunError, RunBusyError, RunDamagedError: See `graph.errors`.
+        GraphError: The run was abandoned, an answer was given that it does not wait for, or the files of the scope
+            cannot be had; nothing was done.
     """
-    notices = Notices(root, run_id)
-    named: dict[str, Any] = {"runners": runners, "queue_seconds": queue_seconds, "observer": observer}
-    named["notice"] = notices.watching(notice)
     try:
-        view, answered = _drive(run_id, root, answers or {}, asks or {}, take_up=take_up, **named)
-        while answered:  # a person decided meanwhile; after a correction the graph is that of another task
-            view, answered = _drive(run_id, root, {}, {}, take_up=False, **named)
-    except AgentsError:
-        notices.report(view_run(run_id, root=root))
+        with RunStore(root, run_id).locked():
+            view = _drive(
+                run_id,
+                root,
+                answers or {},
+                asks or {},
+                runners=runners,
+                notice=notice,
+                queue_seconds=queue_seconds,
+            )
+    except (AgentConfigError, RunnerError):
+        # The run waits for a person now, who has to know it; the error goes on to whoever drives.
+        notify_of(view_run(run_id, root=root), root, notice)
         raise
-    notices.report(view)
+    notify_of(view, root, notice)
     return view
 
 
@@ -163,83 +182,58 @@ def _drive(
     runners: Mapping[str, Runner | Remote] | None,
     notice: Notice | None,
     queue_seconds: float | None,
-    observer: AskObserver | None,
-    take_up: bool,
-) -> tuple[RunView, bool]:
-    """Return the view of a run after one graph was run, and whether the answer to a question of it is kept by now."""
+) -> RunView:
+    """Take a run on; the caller holds it."""
     store = RunStore(root, run_id)
-    store.load()
-    if answers and store.driven():
-        answers = keep_early(view_run(run_id, root=root), store, answers, asks)
-        if not answers:
-            return view_run(run_id, root=root), False
-    with store.locked():
-        task, policy, frozen = store.load()
-        _take_on(store)
-        with checkpointer(store) as saver:
-            graph_of = partial(
-                task_graph, root=root, policy=policy, runners=runners, checkpointer=saver, observer=observer
-            )
-            config = _config(run_id, policy)
-            state = read_state(store, graph_of(task), config)
-            task = task_now(task, state, store)
-            graph, view = graph_of(task), view_of(store, task, policy, state)
-            _check_records(root, view, frozen, {step.name for step in state.tasks})
-            redactor = redactor_for(root, key_variables(policy))
-            notice = Progress(store, redactor).writing(notice)
-            texts = {role: redactor.text(text) for role, text in answers.items()}
-            given = hand_in(view, state, store, texts, asks) | decided(state, store)
-            view = view_of(store, task, policy, state)
-            again = take_up and bool(view.failed)
-            if view.phase == "done" and not again and policy.reserve:
-                clear(root, run_id, task, notice)
-            if (view.phase == "done" and not again) or (view.phase == "waiting" and not given):
-                return view, False
-            if view.phase != "new":
-                Recorder(Journal(journal_path(root))).watch_policy(root, run_id, policy.fingerprints)
-                _write_failures(root, store)
-            start: Any = (
-                {"run_id": run_id, "frozen": frozen}
-                if view.phase == "new"
-                else Command(resume=given)
-                if given
-                else None
-            )
-            with _leases(root, run_id, task, policy, notice, queue_seconds) as held, store.stops_noted():
-                keep_given(view, store, texts)
-                if again:  # the edge after BLOCKED then leads on; a kill after this line leaves a run to be resumed
-                    graph.update_state(config, {"take_up": True}, as_node="BLOCKED")
-                try:
-                    while True:
-                        _stream(graph, start, config, notice)
-                        state = graph.get_state(config)
-                        view = view_of(store, task, policy, state)
-                        kept = resume_map(view, state, store, {}, {})
-                        if not kept:
-                            break
-                        start = Command(resume=kept)
-                except RunnerError:
-                    _write_failures(root, store)
-                    raise
-                if held is not None and view.phase == "done":
-                    held.finish()
-                elif held is not None:
-                    held.rest()
-    return view, bool(decided(state, store)) and not store.abandoned()
-
-
-def _take_on(store: RunStore) -> None:
-    """Refuse a run that is over for good; end the agents that a killed process left at work in it."""
+    task, policy, frozen = store.load()
     if store.abandoned():
-        raise RunAbandonedError(store.run_id)
+        raise _ended(run_id)
+    store.check_format()
+    # Before the files count for anything: an agent that a killed drive left behind may still write into them.
     end_left_agents(store)
-
-
-def _stream(graph: TaskGraph, start: Any, config: RunnableConfig, notice: Notice) -> None:
-    for part in graph.stream(  # pyright: ignore[reportUnknownMemberType]
-        start, config, stream_mode="custom", durability="sync", version="v2"
-    ):
-        notice(cast("Mapping[str, Any]", part["data"]))
+    with checkpointer(store) as saver:
+        graph_of = partial(task_graph, root=root, policy=policy, runners=runners, checkpointer=saver)
+        config = _config(run_id, policy)
+        # Any graph of the run can read its state; which task it works on now is only known from there.
+        state = _read_state(store, graph_of(task), config)
+        view = view_of(store, task, policy, state)
+        # After a person's correction the graph is that of another task.
+        graph = graph_of(view.task)
+        _check_records(root, view, frozen, {step.name for step in state.tasks})
+        redactor = redactor_for(root, key_variables(policy))
+        notice = Progress(store, redactor).writing(notice)
+        texts = {role: redactor.text(text) for role, text in answers.items()}
+        # An answer for nobody is refused before the leases are waited for.
+        given = resume_map(view, state, store, texts, asks)
+        if view.phase == "done":
+            if policy.reserve:
+                clear(root, run_id, view.task, notice)
+            return view
+        # Looking at a run that waits takes no leases and writes nothing.
+        if view.phase == "waiting" and not given:
+            return view
+        if view.phase != "new":
+            # The first lines of a new run have its policy; of one that goes on, what differs by now is noted.
+            Recorder(Journal(journal_path(root))).watch_policy(root, run_id, policy.fingerprints)
+            _write_failures(root, store)
+        start: Any = Command(resume=given) if given else None
+        if view.phase == "new":
+            start = {"run_id": run_id, "frozen": frozen}
+        with _leases(root, run_id, view.task, policy, notice, queue_seconds) as held, store.stops_noted():
+            try:
+                for part in graph.stream(  # pyright: ignore[reportUnknownMemberType]
+                    start, config, stream_mode="custom", durability="sync", version="v2"
+                ):
+                    notice(cast("Mapping[str, Any]", part["data"]))
+            except RunnerError:
+                _write_failures(root, store)
+                raise
+            view = view_of(store, task, policy, graph.get_state(config))
+            if held is not None and view.phase == "done":
+                held.finish()
+            elif held is not None:
+                held.rest()
+    return view
 
 
 def _write_failures(root: Path, store: RunStore) -> None:
@@ -268,20 +262,22 @@ def view_run(run_id: str, *, root: Path, graphs: Graphs | None = None) -> RunVie
     """
     store = RunStore(root, run_id)
     task, policy, _ = store.load()
-    if not has_checkpoints(store):
-        abandoned = store.abandoned()
-        return RunView(run_id, task, policy, "done" if abandoned else "new", {}, (), (), abandoned=abandoned)
+    if not (store.folder / CHECKPOINTS).exists():
+        abandoned, other = store.abandoned(), store.is_of_another_version()
+        phase = "done" if abandoned else "new"
+        return RunView(run_id, task, policy, phase, {}, (), (), abandoned=abandoned, of_another_version=other)
     known = {} if graphs is None else graphs
+    # Nodes and edges follow from the protocol alone; to compile them takes longer than to read the state.
     key = json.dumps(policy.to_json()["protocol"])
     if key not in known:
+        # Reading needs no runner: its program or its key may not be there where somebody only looks.
         nobody = dict.fromkeys(policy.protocol.roles, REMOTE)
         known[key] = task_graph(task, root=root, policy=policy, runners=nobody)
     with checkpointer(store, read_only=True) as saver:
         graph = known[key].copy({"checkpointer": saver})
-        state = read_state(store, graph, _config(run_id, policy))
-        view = view_of(store, task_now(task, state, store), policy, state)
+        view = view_of(store, task, policy, _read_state(store, graph, _config(run_id, policy)))
     if store.abandoned():
-        return replace(view, phase="done", waiting=(), again={}, kept=(), question=None, abandoned=True)
+        return replace(view, phase="done", waiting=(), question=None, abandoned=True)
     return view
 
 
@@ -315,10 +311,11 @@ def keep_files(view: RunView, *, root: Path, worker: str | None = None, client: 
     person at the entry point `cli` may only be looking, and gets nothing; nor does an agent that only judges.
 
     Raises:
-        LeasesError: The store cannot be used.
+        GraphError: The store cannot be used.
     """
     if not view.policy.reserve or view.phase != "waiting":
         return
+    # A process that drives the run holds and renews its leases itself.
     with RunStore(root, view.run_id).undriven() as mine:
         if not mine:
             return
@@ -350,22 +347,270 @@ def _check_records(root: Path, view: RunView, frozen: str, steps: set[str]) -> N
             f"Restore .interlock/runs/{view.run_id}/run.json, or start a new run.",
         )
     entries = list(Journal(journal_path(root)).entries(view.run_id))
-    store = RunStore(root, view.run_id)
-    for key in unknown_answers(store, entries, view.open_keys):
-        raise store.damaged(f"answers/{key}.txt", NO_ANSWER)
     head = view.head or Head(0, "")
     if head.seq:
-        store.check_line(HeadRecord(seq=head.seq, hash=head.hash), entries[head.seq - 1 : head.seq])
-    known = {"run_started", *view.values.get("outbox", {})} if head.seq else {"run_started"}
+        line = HeadRecord(seq=head.seq, hash=head.hash)
+        RunStore(root, view.run_id).check_line(line, entries[head.seq - 1 : head.seq])
+    # Events of the outbox are in the checkpoint; the step that was cut off may have begun to write them.
+    expected = {"run_started", *view.values.get("outbox", {})} if head.seq else {"run_started"}
+    steps_write = {
+        **dict.fromkeys(("policy_changed", RUNNER_FAILED), True),
+        # A person's answer is expected while a question is open; at any other time, nobody wrote it.
+        **dict.fromkeys(ANSWERS.values(), bool(QUESTIONS & steps)),
+        PUT_BACK: "READY_FOR_QA" in steps,
+    }
     for entry in entries[head.seq :]:
-        of_step = (
-            entry.key in known
-            or entry.type in ("policy_changed", RUNNER_FAILED)
-            or (entry.type == RESUMED and RESUMED in steps)
-            or (entry.type in ANSWERS and bool(QUESTIONS & steps))
-        )
-        if not of_step and not (entry.type == "status" and entry.key.rpartition("/")[2] in steps):
+        of_step = steps_write.get(entry.type, False)
+        if entry.type == "status":
+            # The key of a status line ends with the name of the node that writes it.
+            of_step = entry.key.rpartition("/")[2] in steps
+        if not of_step and entry.key not in expected:
             raise RunDamagedError(
                 f"the journal holds line {entry.seq} of run {view.run_id}, which no step of the run wrote",
                 f"Restore .interlock/runs/{view.run_id} and the journal from copies of one time, or start a new run.",
             )
+
+
+# -- the checkpoints ---------------------------------------------------------------------------------------------------
+
+# In earlier versions two connections that write or checkpoint at the same instant can damage the database.
+SAFE_WAL: Final = (3, 51, 3)
+"""From this version on several processes may write to one database in WAL mode."""
+
+DAMAGE: Final = frozenset({1, 11, 14, 26})
+"""SQLite's ERROR (no such column), CORRUPT, CANTOPEN and NOTADB; a full or slow disk says nothing about the file."""
+
+
+class SetUp(SqliteSaver):
+    """A saver on a database that has its tables."""
+
+    def setup(self) -> None:
+        """Do nothing: it would change the journal mode, which fails while anybody reads, and a reader must not do."""
+
+
+@contextmanager
+def checkpointer(store: RunStore, *, read_only: bool = False) -> Generator[SqliteSaver]:
+    """Open the run's own checkpoint database; whoever writes to it holds the run's lock.
+
+    With `read_only`, nothing is written, and another process may be writing.
+
+    Raises:
+        RunDamagedError: The database is damaged, here or wherever it is used.
+    """
+    path = store.folder / CHECKPOINTS
+    try:
+        # Made at the first drive: until then a run has no state, and looking at it makes none.
+        if not read_only and not path.exists():
+            make_database(path, wal=sqlite3.sqlite_version_info >= SAFE_WAL)
+        with (
+            to_read(str(path)) if read_only else nullcontext(str(path)) as name,
+            closing(sqlite3.connect(name, timeout=15, check_same_thread=False)) as connection,
+        ):
+            saver = SetUp(connection)
+            # Some builds of SQLite take NORMAL for WAL by default, which may lose the last step when the power fails.
+            connection.execute("PRAGMA synchronous=FULL")
+            yield saver
+    except sqlite3.DatabaseError as error:
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF not in DAMAGE:
+            raise
+        raise store.damaged(CHECKPOINTS, str(error)) from error
+
+
+def make_database(path: Path, *, wal: bool) -> None:
+    """Make an empty database, which gets its name only when it is whole."""
+    # A kill between two tables would leave a database that looks damaged for ever.
+    part = path.with_name(f".{path.name}.part")
+    for leftover in path.parent.glob(f"{part.name}*"):
+        leftover.unlink()
+    with closing(sqlite3.connect(part)) as connection:
+        SqliteSaver(connection).setup()
+        if not wal:
+            connection.execute("PRAGMA journal_mode=DELETE")
+    part.replace(path)
+
+
+def _read_state(store: RunStore, graph: TaskGraph, config: RunnableConfig) -> StateSnapshot:
+    """Return the state of a run as last checkpointed.
+
+    Raises:
+        RunDamagedError: The checkpoint cannot be decoded, or does not hold the state of a run.
+    """
+    try:
+        state = graph.get_state(config)
+        head = state.values.get("head")
+        whole = not head or (isinstance(head["seq"], int) and isinstance(head["hash"], str))
+    except (ValueError, TypeError, LookupError, AttributeError, EOFError) as error:
+        raise store.damaged(CHECKPOINTS, f"{type(error).__name__}: {error}"[:200]) from error
+    if not whole:
+        raise store.damaged(CHECKPOINTS, "it holds no head of a journal")
+    return state
+
+
+# -- what a person says ------------------------------------------------------------------------------------------------
+
+
+def comment(root: Path, run_id: str, attempt: int, path: str, line: int, text: str, by: str) -> Comment:
+    """Keep a comment on a line of a hand-over, also while the run is driven. Safe to repeat.
+
+    Line breaks in the text become blanks; keys of the environment are taken out.
+
+    Raises:
+        UnknownRunError, RunDamagedError: See `graph.errors`.
+        GraphError: The run is over, or the comment cannot be kept as it is.
+        JournalError: The journal cannot be written.
+    """
+    view = view_run(run_id, root=root)
+    RunStore(root, run_id).check_format()
+    if view.phase == "done":
+        message = f"run {run_id} is over, and nobody acts on a comment any more"
+        raise GraphError(message, "Start a new run with the comment in its task.", COMMENT)
+    last = int(view.values.get("attempt", 0))
+    if not 0 <= attempt <= last:
+        raise GraphError(f"run {run_id} has no attempt {attempt}; the last one is {last}", FIX, COMMENT)
+    return keep_comment(root, run_id, attempt, path, line, text, by)
+
+
+def answer_question(
+    root: Path,
+    run_id: str,
+    kind: AnswerKind,
+    *,
+    number: int,
+    by: str,
+    reason: str = "",
+    gate: str = "",
+    task: Task | None = None,
+) -> Question:
+    """Answer what a run asks a person; `drive` then takes the run on. The first answer stays.
+
+    Args:
+        root: The project's root.
+        run_id: The run.
+        kind: How; see `WAYS`.
+        number: The number of the question that was read; an answer to another one is not taken.
+        by: The login name of who answers.
+        reason: Why; needed but for `correct` and `accept`.
+        gate: The gate that is waived; it may be left out, since a question about a waiver is about one gate.
+        task: The corrected task, for `correct`.
+
+    Returns:
+        The question that was answered.
+
+    Raises:
+        GraphError: The answer is not taken.
+        TaskError: The corrected task cannot start.
+        UnknownRunError, RunDamagedError: See `graph.errors`.
+    """
+    store = RunStore(root, run_id)
+    view = view_run(run_id, root=root)
+    if view.abandoned:
+        raise _ended(run_id)
+    store.check_format()
+    question = view.question
+    # Looked at without the lock first: most wrong answers are refused without waiting for a drive.
+    if question is None or question.number != number:
+        _check_unanswered(store, number)
+        asks = f"question {question.number} now, and not {number}" if question else "no person for a decision"
+        raise GraphError(f"run {run_id} asks {asks}", f"Read what it asks: `interlock answer {run_id}`.", NOT_ASKED)
+    if kind not in WAYS[question.kind] or (gate and gate not in question.gates):
+        fix = f"Answer {' or '.join(WAYS[question.kind])}, about {', '.join(question.gates)}."
+        raise GraphError(f"`{kind} {gate}` is not an answer to this {question.kind}", fix, NO_WAY)
+    reason = redactor_for(root, key_variables(view.policy)).text(" ".join(reason.split()))[:MAX_CHARS]
+    if not reason and kind in ("refuse", "waive", "decline"):
+        raise GraphError(f"`{kind}` needs a reason, which the journal keeps", "Say why: --reason WHY.", NO_WAY)
+    data: dict[str, Any] = {"number": number, "attempt": question.attempt, "answer": kind, "by": by, "reason": reason}
+    if question.kind == "waiver":
+        data |= {"gate": next(iter(question.gates)), "tree": question.tree}
+    else:
+        data |= {"gates": dict(question.gates), "role": question.role}
+    if kind == "correct":
+        task = _correction(root, view.task, view.policy, task)
+        data |= {"task": task.to_json() | {"base": ""}, "task_sha256": task.fingerprint()}
+        data |= {"certifiers": certifiers(view.policy.protocol, task.gates_required)}
+        data |= {"changed": [name for name in CORRECTABLE if getattr(task, name) != getattr(view.task, name)]}
+    with store.locked(wait=True):  # a run that asks a person is driven for a moment more, at most
+        _check_unanswered(store, number)
+        # Not cut, as other lines are: the run goes on with the task as it stands here.
+        Journal(journal_path(root)).append(run_id, decision_key(number), ANSWERS[kind], data)
+    return question
+
+
+def _check_unanswered(store: RunStore, number: int) -> None:
+    """Refuse a second answer to a question."""
+    before = store.decision(number)
+    if before is not None:
+        why = f": {before['reason']}" if before["reason"] else ""
+        fix = f"Nothing was changed by you; `interlock explain {store.run_id}` says how the run goes on."
+        raise GraphError(f"{before['by']} answered `{before['answer']}`{why}", fix, NOT_ASKED)
+
+
+def _correction(root: Path, old: Task, policy: Policy, new: Task | None) -> Task:
+    """Return a corrected task as this run can take it.
+
+    Raises:
+        GraphError: What it changes was frozen when the run began.
+        TaskError: It could not start.
+    """
+    if new is None:
+        raise GraphError("a correction needs the corrected task", "Give the task file: --task FILE.", NO_WAY)
+    # The folder that the corrected file lies in says nothing about the task.
+    kept = replace(new, base=old.base)
+    frozen = ("task_id", "page", "agents", "run", "budget", "commands")
+    changed = [f"`{name}`" for name in frozen if getattr(kept, name) != getattr(old, name)]
+    fresh = [gate for gate in kept.gates_required if gate not in old.gates_required]
+    changed += [f"the command of {gate}" for gate in fresh if policy.protocol.gate(gate).command]
+    if changed or kept == old:
+        message = (
+            f"the correction changes {', '.join(changed) or 'nothing'}; the run froze its id, page, agents, commands"
+        )
+        fix = "Change its text, scope or gates, or abandon the run and start a new one."
+        raise GraphError(message, fix, NO_WAY)
+    check_task(kept, policy.protocol, root)
+    return kept
+
+
+def _ended(run_id: str) -> GraphError:
+    fix = "Start a new run: interlock run TASK.toml, or a new ticket."
+    return GraphError(f"run {run_id} was abandoned", fix, ENDED)
+
+
+# -- notifications -----------------------------------------------------------------------------------------------------
+
+_TITLES: Final[dict[WaitKind, str]] = {
+    "objection": "an agent objects to a gate",
+    "waiver": "a gate may be waived",
+    "review": "a review is wanted",
+    "stopped": "a run stopped",
+    "blocked": "a run is BLOCKED",
+}
+"""The waits that notify a person; an answer that an agent may give, and a run that was cut off, are not among them."""
+
+
+def notify_of(view: RunView, root: Path, notice: Notice | None = None) -> None:
+    """Send the notifications for the state of a run when a drive has ended, or when it was ended for good.
+
+    Should two processes see the same, their keys are equal, and it is sent once. What could not be delivered is said
+    by `notice`; it changes nothing in the run.
+    """
+    run, events = view.run_id, list[Event]()
+    if view.abandoned or (view.phase == "done" and view.status == "APPROVED"):
+        why, how = ("abandoned", "was abandoned") if view.abandoned else ("approved", "is APPROVED")
+        text = f"{run} {how}: {view.task.task}"
+        events.append(Event(f"{run}/ended", "ended", why, run, f"a run {how}", text, f"interlock status {run}"))
+    else:
+        for wait in waits_of(view, RunStore(root, run)):
+            if wait.kind in _TITLES:
+                text = f"{run}: {wait.text}"
+                events.append(Event(wait.key, "waits", wait.kind, run, _TITLES[wait.kind], text, wait.command))
+    for failed in post(root, view.policy.notify, events):
+        if notice is not None:
+            notice({"kind": "not_notified", "code": failed.code, "message": failed.message})
+
+
+def notify_ticket_end(root: Path, run_id: str, *, complete: bool, state: str) -> None:
+    """Send the notification of the end of a ticket run, as the project's present configuration says."""
+    name = journal_run(run_id)
+    why, how = ("complete", "is complete") if complete else ("blocked", f"failed closed in {state}")
+    event = Event(f"{name}/ended", "ended", why, name, f"a ticket {how}", f"{name} {how}", f"interlock status {run_id}")
+    with suppress(InterlockError):
+        post(root, load_config(root).notify, [event])

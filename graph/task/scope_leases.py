@@ -3,29 +3,28 @@
 import os
 import shlex
 import threading
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any, Final, Self, TypeAlias
+from typing import Any, Final, Self
 
-from interlock.agents.ask import RunnerError, agent_of_run
+from interlock.agents.ask import Notice, RunnerError, agent_of_run
 from interlock.agents.files import as_written, run_caller
 from interlock.core.errors import InterlockError
+from interlock.core.patterns import Pattern, canonical, quote
 from interlock.core.project import NoProject
 from interlock.core.text import one_line
 from interlock.gates.patterns import expand
-from interlock.graph.errors import LeasesError, ScopeHeldError
+from interlock.graph.errors import LEASES, SCOPE_HELD, GraphError
 from interlock.graph.task.progress import progress_since
 from interlock.graph.task.task import Task
 from interlock.journal import JournalError
 from interlock.reservations import (
     Caller,
     LentLeases,
-    Lost,
     Runtime,
     drain_events,
     identity,
-    open_reservations,
     open_runtime,
     place,
     process,
@@ -33,7 +32,6 @@ from interlock.reservations import (
 )
 from interlock.reservations.answers import Conflict, ReserveAnswer
 from interlock.reservations.errors import ReservationError
-from interlock.reservations.patterns import Pattern, canonical, quote
 from interlock.reservations.settings import Settings
 
 
@@ -43,12 +41,12 @@ def lease_patterns(scope: Sequence[str], below: str = "") -> tuple[str, ...]:
     The task's root lies in the checkout at `below`; empty when it is the checkout.
     """
     prefix = f"{quote(below)}/" if below else ""
+    # Braces are expanded, since leases know none. What cannot be a pattern of leases is covered by a lease on
+    # everything.
     plain = [prefix + text for pattern in scope if not pattern.startswith("!") for text in expand(pattern)]
     read = [canonical(text) for text in plain]
     return tuple(sorted({row.text if isinstance(row, Pattern) else f"{prefix}**" for row in read}))
 
-
-Notice: TypeAlias = Callable[[Mapping[str, Any]], None]
 
 LEASE_STEPS: Final = frozenset({"queued", "unqueued", "scope_lost", "leases_trouble"})
 """The kinds of steps that are reported here; all others are reported by the graph itself."""
@@ -62,9 +60,6 @@ LONGEST_PAUSE_SECONDS: Final = 60.0
 _MAX_PATTERNS: Final = 20_000
 """A scope has a bound of its own, the size of a task."""
 _SHORTEST_TTL_MINUTES: Final = 0.05
-_MAX_SHOWN: Final = 10
-_MAX_REASON: Final = 200
-_MAX_WAIT_TEXT: Final = 1000
 
 
 class ScopeLeases:
@@ -75,7 +70,7 @@ class ScopeLeases:
         self.caller = caller
         self.leases = LentLeases(self.runtime, caller)
         self.patterns = tuple(patterns)
-        self.reason = reason[:_MAX_REASON]
+        self.reason = reason
         self._report: Notice = _ignore
         self._lost = self._rests = False
 
@@ -84,7 +79,7 @@ class ScopeLeases:
         """Return the leases of a run, for this process.
 
         Raises:
-            LeasesError: The place or the settings cannot be used.
+            GraphError: The place or the settings cannot be used.
         """
         with _translated():
             found, caller, below = run_caller(str(root), agent_of_run(run_id))
@@ -106,8 +101,7 @@ class ScopeLeases:
             queue_seconds: How long to wait in the queue; None: as long as it takes. A place is kept a while longer.
 
         Raises:
-            ScopeHeldError: Others held files of the scope all the time; nothing was done.
-            LeasesError: The store cannot be used; nothing was done.
+            GraphError: Others held files of the scope all the time, or the store cannot be used; nothing was done.
         """
         self._report = notice or _ignore
         try:
@@ -155,8 +149,9 @@ class ScopeLeases:
         """Return the agent that works for the run: the one of that name, or without one the client of this process.
 
         Raises:
-            LeasesError: The store cannot be used.
+            GraphError: The store cannot be used.
         """
+        # A name means an agent of the HTTP server, which has no process on this machine.
         if name:
             return Caller(name, "agent", self.caller.root, "http")
         with _translated():
@@ -194,40 +189,20 @@ class ScopeLeases:
             self.leases.leave_queue("interrupted")
             raise
         if answer["errors"]:
-            raise ScopeHeldError(*held_by(self.caller.name, _blockers(answer)))
+            raise GraphError(*held_by(self.caller.name, _blockers(answer)), SCOPE_HELD)
         self.leases = LentLeases(self.runtime, self.caller)
         self.leases.begin()
         if queued:
             self._report({"kind": "unqueued", "waited_seconds": round(waited)})
-        self._report_lost()
-
-    def _report_lost(self) -> None:
-        """Report what the run lost before it held its scope again, and forget it."""
-        for lost in self.leases.lost(forget=True):
-            text = f"{lost.text}. Look at `git diff`: what is there now is not only the work of this run."
-            self._report({"kind": "leases_trouble", "code": "RSV211", "message": text})
 
     def _blocked_by(self, answer: ReserveAnswer) -> list[dict[str, Any]]:
         """Return who is in the way of a refused call."""
-        if answer["errors"][0]["code"] == "RSV204":
-            self._give_way(answer)
         blockers = _blockers(answer)
         if not blockers:
             row = answer["errors"][0]
             message = f"the files of the scope cannot be reserved: {row['code']} {row['message']}"
-            raise LeasesError(message, row["fix"])
+            raise GraphError(message, row["fix"], LEASES)
         return blockers
-
-    def _give_way(self, answer: ReserveAnswer) -> None:
-        """Release what the run holds; whoever holds nothing closes no circle, and joins the queue again, at its end."""
-        kept = self.leases.release_clean()
-        if kept:
-            row, name = answer["errors"][0], self.caller.name
-            raise LeasesError(
-                f"the files of the scope cannot be reserved: {row['code']} {row['message']} {name} keeps "
-                f"{', '.join(kept[:_MAX_SHOWN])}, where work is not committed, or git cannot say.",
-                f"Commit or set aside that work, give up what the run holds ({give_up(name)}), then resume it.",
-            )
 
     def _reserve(self, wait_seconds: float) -> ReserveAnswer:
         return self.leases.reserve(self.patterns, self.reason, wait_seconds)
@@ -239,6 +214,7 @@ class ScopeLeases:
         """Renew in a thread of its own: the turn of one agent may last longer than any lease."""
         over = threading.Event()
         limits = self.runtime.settings
+        # Minutes times 20 is a third in seconds: a renewal may fail twice before the lease, or its holder, is over.
         pause = min(LONGEST_PAUSE_SECONDS, limits.ttl_minutes * 20, limits.dead_after_minutes * 20)
 
         def renew() -> None:
@@ -258,11 +234,10 @@ class ScopeLeases:
         with self._reported():
             answer = self._reserve(0)
             lost = bool(answer["errors"])
+            # Said once and not at every renewal; when the files are back and lost again, it is said again.
             if lost and not self._lost:
                 self._report({"kind": "scope_lost", "blockers": _blockers(answer)})
             self._lost = lost
-            if not lost:
-                self._report_lost()
 
     def _drain(self) -> None:
         """Write what happened into the journal; what cannot be written now stays queued for the next who drains."""
@@ -276,20 +251,6 @@ class ScopeLeases:
             yield
         except InterlockError as error:
             self._report({"kind": "leases_trouble", "code": error.code, "message": str(error)})
-
-
-LOST_FIX: Final = "Look at `git diff` before the run goes on; it waits for the files then, and reserves them again."
-
-
-def lost_files(root: Path, runs: Iterable[str]) -> dict[str, list[Lost]]:
-    """Return what runs lost of their files since they last held them; nothing where the reservations cannot be read."""
-    agents = {agent_of_run(run): run for run in runs}
-    with suppress(InterlockError):
-        if agents and os.path.exists(place.find(str(root)).store_path):  # noqa: PTH110 - a text, as in the whole package
-            calls = open_reservations(str(root), "ui")
-            with closing(calls.runtime.store):
-                return {agents[agent]: found for agent, found in calls.lost_by(agents).items()}
-    return {}
 
 
 def clear(root: Path, run_id: str, task: Task, notice: Notice | None = None) -> None:
@@ -306,6 +267,7 @@ def clear(root: Path, run_id: str, task: Task, notice: Notice | None = None) -> 
         left = ScopeLeases.open(root, run_id, task)
         with _translated(), closing(left.runtime.store):
             with left.runtime.store.transaction() as tx:
+                # Asked first: to release nothing would still write an event.
                 if not tx.leases_of(left.caller.name):
                     return
             left.leases.release_all()
@@ -334,7 +296,7 @@ def waited_for(root: Path, run_id: str) -> str:
     with suppress(LookupError, TypeError, ValueError, AttributeError):
         last = progress_since(root, run_id)[0][-1]
         if last["kind"] == "queued":
-            return one_line(held_by(agent_of_run(run_id), last["blockers"])[0][:_MAX_WAIT_TEXT])
+            return one_line(held_by(agent_of_run(run_id), last["blockers"])[0])
     return ""
 
 
@@ -354,7 +316,7 @@ def blocker_text(row: Mapping[str, Any]) -> str:
 def _blockers(answer: ReserveAnswer) -> list[dict[str, Any]]:
     conflicts = [row["conflict"] for row in answer["errors"] if "conflict" in row]
     rows = {(row["holder"], row["held_pattern"]): _blocker(row) for row in conflicts}
-    return list(rows.values())[:_MAX_SHOWN]
+    return list(rows.values())
 
 
 def _blocker(row: Conflict) -> dict[str, Any]:
@@ -384,7 +346,6 @@ def _for_runs(given: Settings) -> Settings:
         max_wait_seconds=max(given.max_wait_seconds, SLICE_SECONDS),
         linger_seconds=max(given.linger_seconds, 2 * SLICE_SECONDS),
         max_patterns=max(given.max_patterns, _MAX_PATTERNS),
-        max_leases=max(given.max_leases, _MAX_PATTERNS),
     )
 
 
@@ -393,4 +354,5 @@ def _translated() -> Generator[None]:
     try:
         yield
     except (ReservationError, JournalError, NoProject) as error:
-        raise LeasesError(f"the leases of the run cannot be kept: {error.code} {error.message}", error.fix) from error
+        message = f"the leases of the run cannot be kept: {error.code} {error.message}"
+        raise GraphError(message, error.fix, LEASES) from error

@@ -18,39 +18,38 @@ from interlock.gates.errors import CollectorError
 from interlock.gates.manifest import Binding, Collection
 from interlock.gates.patterns import compile_scope
 from interlock.gates.sealed import (
-    DEFAULT_KEEP,
     Base,
     BaseCheck,
     Frozen,
     GateCase,
-    HeldOutTable,
     Product,
     SealError,
     Store,
     Work,
     check_base,
     freeze,
-    load_held_out,
     place_of,
     run_sealed_gate,
     top_of,
-    unknown_function,
 )
 from interlock.graph.task.policy import Policy
 from interlock.graph.task.task import Task
 
 Progress = Callable[[str], None]
 
-_MAX_NAMED: Final = 10
 _PARSED: Final = 'Nothing, or a command that runs pytest, unittest, node --test, vitest or jest, or `junit = "PATH"`.'
 
 
 class Earlier(NamedTuple):
-    """An earlier run of a task: its base, and what its sealed gates judged."""
+    """An earlier run: its base, and what its sealed gates judged.
+
+    One without a base stands for what it `left`: files that it changed and no gate judged.
+    """
 
     run_id: str
-    base: Base
+    base: Base | None
     products: tuple[Product, ...]
+    left: tuple[str, ...] = ()
 
 
 def sealed_gates(task: Task, policy: Policy) -> tuple[GateSpec, ...]:
@@ -112,32 +111,13 @@ def checked_base(case: GateCase, task: Task, progress: Progress = lambda _line: 
     return check
 
 
-def _keeping_nothing(case: GateCase) -> list[str]:
-    """Return the names under `keep`, but for those of every project, that keep nothing."""
-    kept = (*case.environment.kept, *case.environment.places)
-
-    def keeps(name: str) -> bool:
-        plain = os.path.normpath(Path(name).expanduser())
-        places = {os.path.realpath(folder / plain) for folder in (case.root, case.store.top)}
-        return any(place in places or place.endswith(f"/{plain}") for place in kept)
-
-    return [name for name in case.seal.keep if name not in DEFAULT_KEEP and not keeps(name)]
-
-
 def sealing_error(checks: Mapping[str, BaseCheck]) -> CollectorError | None:
     """Return why a run must not start: something passes bare and fails sealed; None where nothing does."""
     for gate_id, check in checks.items():
-        if not check.faults:
-            continue
-        row, *others = check.faults
-        if row.code != "SEAL401":
-            return SealError(row.code, f"{gate_id} cannot judge: {row.message}", row.fix)
-        return SealError(
-            row.code,
-            f"{gate_id} cannot be sealed as it is configured: {row.message}{f' {len(others)} more.' if others else ''}",
-            f"Write into [gates.{gate_id}] {row.fix}; the log of the sealed run is {check.log}. "
-            "`interlock check TASK.toml` tries again and spends nothing.",
-        )
+        if check.faults:
+            row = next(_faults(check))
+            message = f"{gate_id} cannot be sealed as it is configured: {row.message}"
+            return SealError(row.code, message, f"In [gates.{gate_id}]: {row.fix} `interlock check` tries again.")
     return None
 
 
@@ -148,7 +128,6 @@ def base_faults(
     progress: Progress = lambda _line: None,
     *,
     earlier: Iterable[Earlier] = (),
-    left: Callable[[Base, Iterable[Product]], Finding | None] = lambda _base, _products: None,
     seen: Callable[[Mapping[str, BaseCheck]], object] = lambda _checks: None,
 ) -> Iterator[Finding]:
     """Yield what the sealed gates of a task would meet on the tree as it is: the base is frozen, and its tests run.
@@ -167,12 +146,13 @@ def base_faults(
         return
     seen(checks)
     products, base = [check.product for check in checks.values()], _base(frozen)
-    if (fault := decided_before(base, earlier, task, products) or left(base, products)) is not None:
+    if (fault := decided_before(base, earlier, task, products)) is not None:
         yield fault
     for gate_id, check in checks.items():
         case = case_of(root, policy.protocol.gate(gate_id), policy, frozen)
         for row in (*_faults(check), *_warnings(case, check)):
             yield row._replace(field=f"gates.{gate_id}.{row.field}", path=FILE)
+    # While a gate cannot judge at all, what it would leave unjudged is no news.
     if products and not any(check.faults for check in checks.values()):
         yield from _unjudged(task, base, products)
 
@@ -191,12 +171,13 @@ def _unjudged(task: Task, base: Base, products: Sequence[Product]) -> Iterator[F
         return bool(rows) and not any(map(is_judged, rows))
 
     if idle := [pattern for pattern in task.scope if not pattern.startswith("!") and is_idle(pattern)]:
-        message = f"No gate judges {few(idle, _MAX_NAMED)} of the scope: what the work changes there is put back."
+        message = f"No gate judges {few(idle)} of the scope: what the work changes there is put back."
         fix = "If the work is to change it, list it in `may_change` of the task, or in `product` of a gate."
         yield Finding("SEAL415", "warning", "scope", message, fix=fix)
 
 
 def _faults(check: BaseCheck) -> Iterator[Finding]:
+    # One line for each thing to do: fifty tests that fail for one missing file need one correction.
     same = Counter((row.code, row.fix) for row in check.faults)
     for row in {(row.code, row.fix): row for row in reversed(check.faults)}.values():
         fix = f"Write {row.fix}; the" if row.code == "SEAL401" else f"{row.fix} The"
@@ -228,74 +209,48 @@ def _warnings(case: GateCase, check: BaseCheck) -> Iterator[Finding]:
         message = f"The command fails on the base, with status {tests.exit_status}, and has to succeed in the end."
         fix = f"Nothing, if the work is to make it succeed; the log is {check.log}."
         yield Finding("SEAL405", "warning", "command", message, fix=fix)
-    if names := [row.id for row in tests.cases if row.outcome == "skipped"]:
-        message = f"{len(names)} of the base's tests are skipped, here as in the checkout: {few(names, _MAX_NAMED)}."
-        yield Finding("SEAL414", "warning", "command", message, fix="Nothing, if they are meant to be skipped here.")
     if check.product.globs and not check.product and not check.faults:
         message = f"`product` matches no file of the base: {', '.join(check.product.globs)}."
         fix = "Correct it, relative to the project's root, or nothing if the work is to make them."
         yield Finding("SEAL413", "warning", "product", message, fix=fix)
-    product = check.product
-    if among := _among_tests(case, check):
-        message = f"Modules lie among tests, and keep their base content for that: {few(among, _MAX_NAMED)}."
-        fix = f"If they are product, write product = {json.dumps([*product.patterns, *among[:_MAX_NAMED]])}."
-        yield Finding("SEAL416", "warning", "product", message, fix=fix)
     if check.level == "none":
         message = "This machine has no namespaces, so the sealed command is not isolated."
         if case.seal.heldout:
             message += " The tested code can read the held-out checks."
         yield Finding("SEAL406", "warning", "sealed", message, fix="Install bubblewrap, or allow user namespaces.")
-    if idle := _keeping_nothing(case):
-        message = f"`keep` names what is not there, or belongs to the base as it is: {', '.join(idle)}."
-        yield Finding("SEAL411", "warning", "keep", message, fix="Correct the name, or take it out of `keep`.")
-    if missing := _missing_function(case):
-        fix = "Correct `function` of the held-out table, or nothing if the work is to make it."
-        yield Finding("HELD109", "warning", "heldout", f"In the checkout, {missing}.", fix=fix)
-
-
-def _missing_function(case: GateCase) -> str:
-    held = load_held_out(case.root / case.seal.heldout, checkout=case.store.top) if case.seal.heldout else None
-    return unknown_function(held, case.content) if isinstance(held, HeldOutTable) else ""
 
 
 def decided_before(base: Base, earlier: Iterable[Earlier], task: Task, products: Iterable[Product]) -> Finding | None:
-    """Return a fault for what decides a gate and is not as it was when this work began; None where all of it is.
+    """Return a fault for what decides a gate and an earlier run may have changed: it would be the `base` now.
 
-    An agent of an earlier run may have changed it, and what it changed becomes the `base` now. `earlier` are the runs
-    of the task since one was approved, newest first. What is as in the last commit is right.
+    `earlier` are the runs of the task since one was approved, newest first, and what the last run of any task left.
+    What is as in the last commit is right.
     """
     rows = list(earlier)
-    if not rows:
-        return None
-    run_id, first, before = rows[-1]
-    inside = sorted(base.below(first.store.differing(first.tree, base.tree)))
-    how = f"are not as they were when {run_id} of this task began"
-    return _becomes_base(how, inside, base, task, (*products, *before), run_id)
-
-
-def left_over(run_id: str, paths: Iterable[str], base: Base, task: Task, products: Iterable[Product]) -> Finding | None:
-    """Return a fault for what decides a gate, was changed in an earlier run, and was not judged; None for nothing."""
-    return _becomes_base(f"were changed in {run_id}, where no gate judged them", paths, base, task, products, run_id)
-
-
-def _becomes_base(
-    how: str, paths: Iterable[str], base: Base, task: Task, products: Iterable[Product], run_id: str
-) -> Finding | None:
-    judging = [*products]
-    found = [path for path in paths if any(product.keeps(path) for product in judging) and not task.frees(path)]
-    committed = _committed(base) if found else None
-    if committed is not None:
-        differing = base.store.differing(committed, base.tree)
-        found = [path for path in found if base.inside(path) in differing]
-    if not found:
-        return None
-    message = f"Tests, or files that decide a gate, {how}, and become the base: {few(found, _MAX_NAMED)}."
-    restore = f"interlock restore {run_id} {shlex.join(found)}"
-    fix = (
-        f"See what changed with `{restore} --show`, and put it back with `{restore}`; or commit it, or begin once with "
-        "`--accept-base`, if it is right as it is now."
-    )
-    return Finding("SEAL407", "error", "scope", message, fix=fix)
+    # The oldest of the unapproved runs began with the right files; those after it may have begun with what it left.
+    for run_id, first, before, left in [*[row for row in rows if row.left], *[row for row in rows if row.base][-1:]]:
+        judging = (*products, *before)
+        changed = left if first is None else sorted(base.below(first.store.differing(first.tree, base.tree)))
+        found = [path for path in changed if any(product.keeps(path) for product in judging) and not task.frees(path)]
+        # Asked only then: to read HEAD costs a process of git.
+        committed = _committed(base) if found else None
+        if committed is not None:
+            differing = base.store.differing(committed, base.tree)
+            found = [path for path in found if base.inside(path) in differing]
+        if found:
+            how = f"are not as they were when {run_id} of this task began"
+            if first is None:
+                how = f"were changed in {run_id}, where no gate judged them"
+            restore = f"interlock restore {run_id} {shlex.join(found)}"
+            return Finding(
+                "SEAL407",
+                "error",
+                "scope",
+                f"Tests, or files that decide a gate, {how}, and become the base: {few(found)}.",
+                fix=f"See what changed with `{restore} --show`, and put it back with `{restore}`; or commit it, or "
+                "begin once with `--accept-base`, if it is right as it is now.",
+            )
+    return None
 
 
 def _committed(base: Base) -> str | None:
@@ -304,23 +259,6 @@ def _committed(base: Base) -> str | None:
         with suppress(SealError):
             return base.store.commit("HEAD").tree
     return None
-
-
-def _among_tests(case: GateCase, check: BaseCheck) -> list[str]:
-    """Return the modules that the base's run loaded beside tests, where they are as many as the files of tests."""
-    product = check.product
-    tests = Counter(Path(file).parent for file in {each.file for each in check.tests.run.cases})
-    loaded = {os.path.relpath(path, case.root) for _, path in check.tests.run.loaded}
-    beside = [
-        path
-        for path in map(Path, sorted(loaded & case.files.keys()))
-        if path.parent in tests
-        and path.stem != "__init__"
-        and not product.keeps(str(path))
-        and not product.holds(str(path))
-    ]
-    number = Counter(path.parent for path in beside)
-    return [str(path) for path in beside if number[path.parent] >= tests[path.parent]]
 
 
 def _around(test: str) -> tuple[str, str]:
@@ -375,9 +313,8 @@ def products_of(record: Mapping[str, Any]) -> dict[str, Product]:
     return {gate_id: Product(**row) for gate_id, row in record.get("products", {}).items()}
 
 
-def base_of(root: Path, record: Mapping[str, Any]) -> Base | None:
+def base_of(record: Mapping[str, Any]) -> Base | None:
     """Return the base of a run, from its record; None where it froze none, or the store does not hold it any more."""
-    del root
     with suppress(SealError):
         frozen = frozen_of(record)
         if frozen is not None:

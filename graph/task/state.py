@@ -1,7 +1,9 @@
 """The state of one run: JSON values only, with a reducer on every key that parallel nodes write."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, NotRequired, TypedDict
+from typing import Annotated, Any, NotRequired
+
+from typing_extensions import TypedDict
 
 from interlock.agents.changes import ChangeKind
 from interlock.envelope.protocol import Status
@@ -48,9 +50,8 @@ class Event(TypedDict):
 class Answered(TypedDict):
     """The last answer of one role: what came of it, its OUTPUT, and the text for a re-ask if it was refused.
 
-    `stored` is the key under which its text is kept, `sha256` the digest of that text; `worked` is false while it is
-    known that the role called no tool in this round; `opened` are the files that the role was shown in this run, None
-    or missing when that is not known; `absent` those that its OUTPUT named as it handed over, and that were not there.
+    `stored` is the key under which its text is kept, `sha256` the digest of that text; `opened` are the files that the
+    role was shown in this run, None when that is not known.
     """
 
     outcome: Outcome
@@ -62,9 +63,7 @@ class Answered(TypedDict):
     output: str
     stored: str
     sha256: str
-    worked: NotRequired[bool]
-    opened: NotRequired[list[str] | None]
-    absent: NotRequired[list[str]]
+    opened: list[str] | None
 
 
 class CollectedEvidence(TypedDict):
@@ -87,12 +86,11 @@ class TaskState(TypedDict):
     """Everything a run knows about itself between two nodes.
 
     Shapes: `attempt` counts rounds of work from 1; `turn` counts dispatches of a build role within an attempt;
-    `reask` counts by role; `take_up` is set from outside when the steps that failed for a reason outside the work are
-    to be done again; `resumed` counts how often that happened in this attempt, and `first_asks` holds the number of the
-    first ask since then, by role; `origin` is the tree that an earlier run of the task began with, where its work is
+    `reask` counts by role; `origin` is the tree that an earlier run of the task began with, where its work is
     still to be delivered, or empty; `tree` is the digest of the scope as handed over; `spent` is an
     `agents.usage.Usage` as JSON by role, over the whole run; `sealing` is what the run froze for its sealed gates;
-    `outside` are the files outside the scope that changed since work was assigned; `questions` counts what a person was
+    `first_snapshot` and `snapshot` name the trees as work was assigned first, and as handed over; `outside` are the
+    files outside the scope that differ between them; `questions` counts what a person was
     asked and answered, `questions_before` those before this attempt; `objected` are the gates of the last objection,
     with its reasons; `task` is the task as a person corrected it last, and `corrected` how often: such an attempt is no
     round of rework;
@@ -104,9 +102,6 @@ class TaskState(TypedDict):
     frozen: str
     status: Status | None
     attempt: int
-    take_up: NotRequired[bool]
-    resumed: NotRequired[int]
-    first_asks: NotRequired[dict[str, int]]
     turn: int
     step: int
     origin: NotRequired[str]
@@ -116,6 +111,8 @@ class TaskState(TypedDict):
     verdicts: Annotated[dict[str, Verdict], merge]
     collected: Annotated[dict[str, CollectedEvidence], merge]
     sealing: dict[str, Any]
+    first_snapshot: NotRequired[str]
+    snapshot: NotRequired[str]
     outside: list[Outside]
     spent: Annotated[dict[str, dict[str, Any]], merge]
     outbox: Annotated[dict[str, Event], merge]
@@ -137,11 +134,11 @@ class TaskState(TypedDict):
 def round_of(state: TaskState) -> str:
     """Return what the journal keys of the present round begin with.
 
-    That is the attempt, how many questions a person has answered, and how often the attempt was resumed.
+    That is the attempt, and how many questions a person has answered.
     """
-    questions, resumed = state.get("questions", 0), state.get("resumed", 0)
-    asked = f"{state['attempt']}~{questions}" if questions else str(state["attempt"])
-    return f"{asked}+{resumed}" if resumed else asked
+    questions = state.get("questions", 0)
+    # Without the number, a step that is repeated after an answer would find the line of the one before it.
+    return f"{state['attempt']}~{questions}" if questions else str(state["attempt"])
 
 
 def excused_gates(state: Mapping[str, Any]) -> frozenset[str]:
@@ -154,12 +151,6 @@ def waived_trees(state: Mapping[str, Any]) -> dict[str, str]:
     """Return for each gate that was waived in this attempt the tree that it is waived for."""
     rows: Mapping[str, Waiver] = state.get("waivers", {})
     return {gate: row["tree"] for gate, row in rows.items() if row["attempt"] == state["attempt"]}
-
-
-def absent_claims(state: Mapping[str, Any]) -> list[str]:
-    """Return the files that the last hand-over named in OUTPUT and that were not there."""
-    rows: Mapping[str, Answered] = state.get("answers", {})
-    return [path for row in rows.values() for path in row.get("absent", ())]
 
 
 def objected_before(state: Mapping[str, Any]) -> frozenset[str]:

@@ -1,55 +1,34 @@
-"""The folder of one run: the frozen task and policy, the answers as they came, and the lock."""
+"""The folder of one run: the frozen task and policy, the answers as they came, and the lock.
+
+Where a run stands is in its checkpoints, what happened in the journal. Here is what neither can hold: what the run
+began with, and each answer before it is judged, since it was paid for and a crash must not lose it.
+"""
 
 import hashlib
 import json
-import os
-import re
 from collections.abc import Generator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
-from interlock.agents.ask import AgentsError, Answer
+from interlock.agents.ask import AgentConfigError, Answer, RunnerError
 from interlock.agents.usage import Usage, total
 from interlock.core.files import write_atomically
 from interlock.core.locks import locked
-from interlock.graph.engine.folder import RunFolder, journal_path, state_dir
+from interlock.graph.engine.folder import RunFolder, journal_path
 from interlock.graph.errors import RunBusyError, RunDamagedError, UnknownRunError
 from interlock.graph.task.policy import Policy
+from interlock.graph.task.questions import decision_key
 from interlock.graph.task.task import Task
-from interlock.journal import Head, Journal
+from interlock.journal import Journal, JournalError
 
-_MAX_ANSWER_BYTES = 8 * 1024 * 1024
-"""No stored answer is longer: what is kept of one is cut by characters."""
+_STOPPED: Final = "stopped.json"
+_FAILED: Final = ".failed"
 
-_STOPPED = "stopped.json"
-_FAILED = ".failed.json"
-_MAX_STOP_CHARS = 2000
-
+FORMAT: Final = 4
+"""The form of what a run keeps; a run of another one is shown and verified, and does not go on."""
 CHECKPOINTS: Final = "checkpoints.sqlite"
-_OWNER: Final = "owner"
-_DECISION: Final = re.compile(r"question\.(\d{1,9})\.[0-9a-f]{16}", re.ASCII)
-"""The file with the caller that began the run."""
-_PRUNED: Final = "pruned"
-"""The file in `.interlock` with the runs whose folders a person had removed, and where each ended in the journal."""
-
-
-def note_pruned(root: Path, run_id: str) -> None:
-    """Note that a person had the folder of a run removed, and where the journal's lines of it end."""
-    end = Journal(journal_path(root)).head(run_id)
-    rows = {**pruned_runs(root), run_id: end}
-    lines = (f"{name}:{head.seq}:{head.hash}\n" if head is not None else f"{name}\n" for name, head in rows.items())
-    write_atomically(state_dir(root) / _PRUNED, "".join(lines).encode())
-
-
-def pruned_runs(root: Path) -> dict[str, Head | None]:
-    """Return the runs whose folders a person had removed, each with its end in the journal as it was then, if known."""
-    try:
-        rows = [line.split(":") for line in (root / ".interlock" / _PRUNED).read_text("utf-8").split()]
-        return {row[0]: Head(int(row[1]), row[2]) if len(row) > 1 else None for row in rows}
-    except (OSError, ValueError, IndexError):
-        return {}
 
 
 def _readable(value: object) -> bytes:
@@ -67,7 +46,7 @@ class RunStore(RunFolder):
         Raises:
             RunBusyError: The run id is taken by another task, or by the same task under another policy.
         """
-        data = _readable({"task": task.to_json(), "policy": policy.to_json()})
+        data = _readable({"format": FORMAT, "task": task.to_json(), "policy": policy.to_json()})
         if not self.exists():
             self.keep_begin(data)
         elif (self.folder / "run.json").read_bytes() != data:
@@ -75,18 +54,6 @@ class RunStore(RunFolder):
                 f"run {self.run_id} exists already, with another task or policy",
                 "Choose another run id, or resume that run.",
             )
-
-    def keep_owner(self, caller: str) -> None:
-        """Keep who began the run: a caller with a token, or nobody in particular; the first one stays."""
-        if not (self.folder / _OWNER).exists():
-            write_atomically(self.folder / _OWNER, caller.encode())
-
-    def owner(self) -> str:
-        """Return the caller with a token that began the run; empty for one that was begun without."""
-        try:
-            return (self.folder / _OWNER).read_text("utf-8")
-        except OSError:
-            return ""
 
     def load(self) -> tuple[Task, Policy, str]:
         """Return the frozen task and policy, and the digest of the file that holds them.
@@ -114,71 +81,77 @@ class RunStore(RunFolder):
         except (ValueError, KeyError, TypeError) as error:
             raise self.damaged(name, "it holds no task and policy") from error
 
-    def decisions(self) -> list[tuple[int, str]]:
-        """Return what lies there under names of answers of a person: the number of the question, and the key."""
-        found = (_DECISION.fullmatch(path.stem) for path in (self.folder / "answers").glob("question.*.txt"))
-        return sorted((int(name[1]), name[0]) for name in found if name is not None)
+    def is_of_another_version(self) -> bool:
+        """Return whether another version began the run: what it waits for, and its files, have another form."""
+        return json.loads((self.folder / "run.json").read_bytes()).get("format") != FORMAT
+
+    def check_format(self) -> None:
+        """Refuse to go on with a run of another version.
+
+        Raises:
+            RunDamagedError: It is one.
+        """
+        if self.is_of_another_version():
+            raise RunDamagedError(
+                f"run {self.run_id} was begun by another version of Interlock, and this one only reads it",
+                f"Free its files: interlock abandon {self.run_id}. Then start a new run of the task; what is in the "
+                "files counts as its beginning.",
+            )
+
+    def decision(self, number: int) -> Mapping[str, Any] | None:
+        """Return the answer of a person to a question, as the journal line has it; None when there is none yet.
+
+        In a journal that is damaged there is none: who drives the run, or verifies it, is told of the damage.
+        """
+        with suppress(JournalError):
+            entry = Journal(journal_path(self.root)).find(self.run_id, decision_key(number))
+            return None if entry is None else entry.data
+        return None
+
+    def _stored(self, key: str) -> dict[str, Any]:
+        path = self.folder / "answers" / f"{key}.json"
+        try:
+            row: Any = json.loads(path.read_bytes())
+            return dict(row) if isinstance(row["text"], str) else {}
+        except (OSError, ValueError, KeyError, TypeError):
+            return {}
 
     def answer(self, key: str) -> str | None:
         """Return the answer stored under a key, or None when there is none that could have been stored."""
-        path = self.folder / "answers" / f"{key}.txt"
-        try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-            with os.fdopen(descriptor, "rb") as file:
-                return file.read(_MAX_ANSWER_BYTES).decode("utf-8", "surrogatepass")
-        except (OSError, UnicodeDecodeError):
-            return None
+        return self._stored(key).get("text")
+
+    def cost(self, key: str) -> dict[str, Any]:
+        """Return what is known of the answer under a key beside its text; empty for one that came from outside."""
+        return self._stored(key).get("cost") or {}
 
     def answer_of(self, role: str, sha256: str) -> str | None:
         """Return the stored answer of a role that has this digest, or None."""
-        names = sorted(path.stem for path in (self.folder / "answers").glob(f"*-{role}-*.txt"))
-        for name in names:
-            text = self.answer(name)
+        # The name of a role may be the end of another one's; the digest decides.
+        for path in sorted((self.folder / "answers").glob(f"*-{role}-*.json")):
+            text = self.answer(path.stem)
             if text is not None and hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest() == sha256:
                 return text
         return None
 
-    def keep_answer(self, key: str, text: str) -> None:
-        """Store an answer under its key before anything is done with it.
+    def keep_answer(self, key: str, answer: Answer, *, costs: bool) -> None:
+        """Store an answer under its key before anything is done with it; what it `costs` unless it is from outside.
 
         Raises:
             RunDamagedError: It cannot be stored.
         """
-        path = self.folder / "answers" / f"{key}.txt"
+        row: dict[str, Any] = {"text": answer.text}
+        if costs:
+            cost = {"usage": answer.usage.to_json(), "model": answer.model, "tool_calls": answer.tool_calls}
+            cost |= {"stopped": answer.stopped, "told": answer.cost_reported}
+            row["cost"] = cost | {"opened": None if answer.opened is None else list(answer.opened)}
+        path = self.folder / "answers" / f"{key}.json"
         try:
-            write_atomically(path, text.encode("utf-8", "surrogatepass"))
+            write_atomically(path, _readable(row))
         except OSError as error:
             raise RunDamagedError(
                 f"the answer {path} cannot be stored: {error.strerror}",
                 f"Make {path.parent} a real folder that this user can write, and resume.",
             ) from error
-
-    def keep_first(self, key: str, text: str) -> str:
-        """Store an answer under its key unless one is there, and return the one that is there now.
-
-        Raises:
-            RunDamagedError: It cannot be stored.
-        """
-        with (self.folder / "answers.lock").open("ab") as file, locked(file):
-            if (before := self.answer(key)) is not None:
-                return before
-            self.keep_answer(key, text)
-            return text
-
-    def cost(self, key: str) -> dict[str, Any]:
-        """Return what is known of the answer under a key beside its text, as `keep_cost` stored it."""
-        try:
-            row: Any = json.loads((self.folder / "answers" / f"{key}.json").read_bytes())
-            return dict(row) if isinstance(row["usage"], dict) else {}
-        except (OSError, ValueError, KeyError, TypeError):
-            return {}
-
-    def keep_cost(self, key: str, answer: Answer) -> None:
-        """Store what is known of an answer beside its text, before that."""
-        row = {"usage": answer.usage.to_json(), "model": answer.model, "tool_calls": answer.tool_calls}
-        row |= {"stopped": answer.stopped, "told": answer.cost_reported}
-        row |= {"opened": None if answer.opened is None else list(answer.opened)}
-        write_atomically(self.folder / "answers" / f"{key}.json", _readable(row))
 
     def keep_failure(self, key: str, role: str, spent: Usage) -> None:
         """Add what was spent on an ask before its runner failed."""
@@ -191,9 +164,11 @@ class RunStore(RunFolder):
 
     def failures(self) -> list[tuple[str, dict[str, Any]]]:
         """Return every time that a runner failed after it had spent something: a journal key, and what is known."""
-        paths = sorted((self.folder / "answers").glob(f"*{_FAILED}"))
-        found = [(path.name.removesuffix(_FAILED), self._failures(path.name.removesuffix(_FAILED))) for path in paths]
-        return [(f"{key}/failed/{number}", row) for key, rows in found for number, row in enumerate(rows, 1)]
+        found: list[tuple[str, dict[str, Any]]] = []
+        for path in sorted((self.folder / "answers").glob(f"*{_FAILED}")):
+            key = path.name.removesuffix(_FAILED)
+            found += [(f"{key}/failed/{number}", row) for number, row in enumerate(self._failures(key), 1)]
+        return found
 
     def _failures(self, key: str) -> list[dict[str, Any]]:
         try:
@@ -208,13 +183,14 @@ class RunStore(RunFolder):
         """Keep why an agent ended the drive that happens within, and forget why an earlier one ended.
 
         Raises:
-            AgentsError: The one that came, after it was kept.
+            AgentConfigError, RunnerError: The one that came, after it was kept.
         """
+        # Whoever drives it again tries again, so that the old reason is none any more.
         (self.folder / _STOPPED).unlink(missing_ok=True)
         try:
             yield
-        except AgentsError as error:
-            row = {"code": error.code, "message": error.message[:_MAX_STOP_CHARS], "fix": error.fix[:_MAX_STOP_CHARS]}
+        except (AgentConfigError, RunnerError) as error:
+            row = {"code": error.code, "message": error.message, "fix": error.fix}
             write_atomically(self.folder / _STOPPED, _readable(row))
             raise
 
@@ -225,17 +201,6 @@ class RunStore(RunFolder):
             return {name: str(read[name]) for name in ("code", "message", "fix")}
         except (OSError, ValueError, KeyError, TypeError):
             return None
-
-    def keep_tree(self, attempt: int, files: Mapping[str, str]) -> None:
-        """Store the files in scope as they were handed over, so that a later change can be named."""
-        write_atomically(self.folder / "trees" / f"{attempt}.json", _readable(dict(files)))
-
-    def handed_over(self, attempt: int) -> dict[str, str]:
-        """Return the files as they were handed over; empty when that is not known any more."""
-        try:
-            return dict(json.loads((self.folder / "trees" / f"{attempt}.json").read_bytes()))
-        except (OSError, ValueError, TypeError):
-            return {}
 
     def locked(self, *, wait: bool = False) -> AbstractContextManager[None]:
         """Hold the run alone.
@@ -255,11 +220,6 @@ class RunStore(RunFolder):
     def driven(self) -> bool:
         """Return whether some process drives this run at this moment."""
         return self.held("lock")
-
-
-def decision_key(number: int, mark: str) -> str:
-    """Return the key under which the answer of a person to a question is kept; `mark` is known once it is asked."""
-    return f"question.{number}.{mark}"
 
 
 def no_task_run(root: Path, name: str, ticket_run: str | None = None) -> UnknownRunError:
@@ -287,6 +247,7 @@ def create_next(root: Path, task: Task, policy: Policy) -> str:
         if store.exists() or journal.head(run_id) is not None:
             continue
         try:
+            # Two processes may come to the same number; the one without the lock takes the next.
             with store.locked():
                 if not store.exists():
                     store.create(task, policy)

@@ -1,8 +1,6 @@
 """A task: what is to be done, under which gates, in which files, by whom. Reads the task file."""
 
 import json
-import os
-import stat
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,14 +11,11 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
 
 from interlock.core.json import fingerprint
-from interlock.core.text import closest, shown
+from interlock.core.text import shown
 from interlock.gates.errors import TreeError
 from interlock.gates.tree import in_scope
 from interlock.graph.errors import TaskError
 from interlock.redaction import KeyRefused, clean_arguments, redactor_for
-
-MAX_FILE_BYTES: Final = 256 * 1024
-"""The largest task file."""
 
 PLACEHOLDER: Final = "Say in one line what is to be done"
 """What `interlock init --template` writes as the text of a task; no run starts with it."""
@@ -33,65 +28,12 @@ _Line = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, pa
 _Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,39}$")]
 _Word = Annotated[str, StringConstraints(min_length=1, pattern=r"^[^\x00]*$")]
 
-_LIMITS: Final = {"max_reasks": 20, "max_rework": 100, "max_progress": 100}
-
-_LINE: Final = "one line of text that is not empty"
-
-_WANTED: Final[Mapping[str, tuple[str, str]]] = {
-    "task_id": ("capital letters, digits and `-`, such as HOME-UI-001", "Write the task's id in that form."),
-    "task": (_LINE, f"{PLACEHOLDER}."),
-    "gates_required": ("a list of texts", 'List the gates that must pass, such as ["GATE-MSG-STRICT"].'),
-    "gates_required.*": ("a text", 'Write each gate as its id between quotes, such as "GATE-MSG-STRICT".'),
-    "inputs": ("a list of texts", 'List paths relative to the root, such as ["docs/brief.md"].'),
-    "inputs.*": (_LINE, "Write each input as its path relative to the root, or take it out."),
-    "scope": ("a list of at least one pattern", 'List the files that the work may touch, such as ["src/**"].'),
-    "scope.*": (_LINE, 'Write each pattern as a text, such as "src/**", or take it out.'),
-    "may_change": (
-        "a list of patterns",
-        'List the tests and settings that the work may change, such as ["tests/test_cart.py"].',
-    ),
-    "may_change.*": (_LINE, 'Write each pattern as a text, such as "tests/**", or take it out.'),
-    "page": (_LINE, "Write a path relative to the root or an http(s) URL, or leave `page` out."),
-    "run": ("a table", "Write the budgets below `[run]`, or leave it out."),
-    **{
-        f"run.{name}": (f"a whole number from 0 to {most}", "Write such a number without quotes, or leave the key out.")
-        for name, most in _LIMITS.items()
-    },
-    "budget": ("a table", "Write the limits below `[budget]`, or leave it out."),
-    **{
-        f"budget.{name}": (f"a {kind} above 0", "Write such a number without quotes, or leave the key out.")
-        for name, kind in {
-            "calls": "whole number",
-            "tokens": "whole number",
-            "seconds": "number",
-            "usd": "number",
-        }.items()
-    },
-    "commands": ("a table", "Write each command below `[commands]`, or leave it out."),
-    "commands.*": (
-        "a list of at least one text",
-        'Write the command as its words, such as test = ["npm", "test"]; there is no shell.',
-    ),
-    "agents": ("a table", "Write the settings of each role below `[agents.ROLE]`."),
-    "agents.*": ("a table", 'Write the settings of the role as a table, such as { runner = "remote" }.'),
-}
-"""What each key of a task file holds, and how to correct one that holds something else; `*` is any item or role."""
-
-_KINDS: Final[tuple[tuple[type, str], ...]] = (
-    (bool, "the truth value"),
-    (str, "the text"),
-    (int, "the number"),
-    (float, "the number"),
-    (list, "the list"),
-    (dict, "the table"),
-)
-
 
 class _RunSection(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
-    max_reasks: int | None = Field(default=None, ge=0, le=_LIMITS["max_reasks"])
-    max_rework: int | None = Field(default=None, ge=0, le=_LIMITS["max_rework"])
-    max_progress: int | None = Field(default=None, ge=0, le=_LIMITS["max_progress"])
+    max_reasks: int | None = Field(default=None, ge=0, le=20)
+    max_rework: int | None = Field(default=None, ge=0, le=100)
+    max_progress: int | None = Field(default=None, ge=0, le=100)
 
 
 class _BudgetSection(BaseModel):
@@ -104,7 +46,7 @@ class _BudgetSection(BaseModel):
 
 class _TaskFile(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
-    task_id: Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Z0-9]*(-[A-Z0-9]+)+$")]
+    task_id: Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Z0-9]*(-[A-Z0-9]+)+$", max_length=100)]
     task: _Line
     gates_required: list[str]
     inputs: list[_Line] = []
@@ -115,9 +57,6 @@ class _TaskFile(BaseModel):
     budget: _BudgetSection = _BudgetSection()
     commands: dict[_Name, Annotated[list[_Word], Field(min_length=1)]] = {}
     agents: dict[str, dict[str, Any]] = {}
-
-
-_SECTIONS: Final[Mapping[str, type[BaseModel]]] = {"run": _RunSection, "budget": _BudgetSection}
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,35 +133,14 @@ def load_task(path: Path) -> Task:
         TaskError: The file cannot be read, is not TOML, or has a missing, unknown or ill-formed key.
     """
     try:
-        data = tomllib.loads(_read(path).decode("utf-8"))
+        if path.exists() and not path.is_file():  # nobody waits for who would write into a pipe
+            raise TaskError(f"{path}: not a regular file", "Give the path of a file, not of a folder, pipe or device.")
+        data = tomllib.loads(path.read_bytes().decode("utf-8"))
     except OSError as error:
         raise TaskError(f"{path}: {error.strerror}", "Give the path of a readable task file.") from error
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise TaskError(f"{path}: not a TOML file: {error}", "Correct the file at that place.") from error
-    except RecursionError as error:
-        raise TaskError(f"{path}: nested too deep", "Write a flatter file.") from error
+    except (ValueError, RecursionError) as error:
+        raise TaskError(f"{path!s:.200}: not a TOML file: {error}", "Correct the file at that place.") from error
     return task_from_mapping(data, base=str(path.resolve().parent), name=str(path))
-
-
-def _read(path: Path) -> bytes:
-    """Return what a task file holds, without waiting for anybody who would write into a pipe."""
-    try:
-        opened = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except ValueError as error:
-        raise TaskError(f"{str(path)!r} is not a path: {error}", "Give the path of a readable task file.") from error
-    try:
-        if not stat.S_ISREG(os.fstat(opened).st_mode):
-            raise TaskError(f"{path}: not a regular file", "Give the path of a file, not of a folder, pipe or device.")
-        with open(opened, "rb", closefd=False) as file:
-            data = file.read(MAX_FILE_BYTES + 1)
-    finally:
-        os.close(opened)
-    if len(data) > MAX_FILE_BYTES:
-        raise TaskError(
-            f"{path}: found more than {MAX_FILE_BYTES} bytes; a task file has at most so many",
-            "Put long texts into files of their own and name those in `inputs`.",
-        )
-    return data
 
 
 def task_from_mapping(data: Mapping[str, Any], *, base: str = ".", name: str = "task") -> Task:
@@ -241,6 +159,7 @@ def task_from_mapping(data: Mapping[str, Any], *, base: str = ".", name: str = "
     except ValidationError as error:
         problems = tuple(_problem(item) for item in error.errors())
         raise TaskError(f"{name}: {problems[0]}", "Correct the task file.", problems) from error
+    # A key that was left out must not hide the value of the configuration by a None of its own.
     given = read.model_dump(exclude_none=True)
     given |= {"commands": {name: tuple(argv) for name, argv in read.commands.items()}, "agents": read.agents}
     given |= {key: tuple(given[key]) for key in ("gates_required", "scope", "inputs", "may_change")}
@@ -248,27 +167,13 @@ def task_from_mapping(data: Mapping[str, Any], *, base: str = ".", name: str = "
 
 
 def _problem(item: Mapping[str, Any]) -> str:
-    """Return what is wrong with one key of a task file, what it should hold, and how to correct it."""
+    """Return what is wrong with one key of a task file, and how to correct it."""
     place = ".".join(str(part) for part in item["loc"])
     if item["type"] == "extra_forbidden":
-        model = _SECTIONS.get(str(item["loc"][0]), _TaskFile) if len(item["loc"]) > 1 else _TaskFile
-        near = closest(str(item["loc"][-1]), model.model_fields)
-        hint = f"; did you mean `{near}`?" if near else f"; known keys: {', '.join(model.model_fields)}"
-        return f"unknown key `{place}`{hint}"
-    expected, fix = _wanted(item["loc"])
+        sections: dict[object, type[BaseModel]] = {"run": _RunSection, "budget": _BudgetSection}
+        known = sections.get(item["loc"][0] if len(item["loc"]) > 1 else "", _TaskFile).model_fields
+        return f"unknown key `{place}`. The keys here are {', '.join(known)}."
     if item["type"] == "missing":
-        return f"missing key `{place}`; expected {expected}. {fix}"
-    return f"`{place}`: found {_found(item['input'])}; expected {expected}. {fix}"
-
-
-def _wanted(loc: tuple[int | str, ...]) -> tuple[str, str]:
-    name = ".".join(str(part) for part in loc[:2])
-    return _WANTED.get(name) or _WANTED[str(loc[0]) if len(loc) == 1 else f"{loc[0]}.*"]
-
-
-def _found(value: object) -> str:
-    """Show a value in one bounded line, with its kind: `3` the text is not 3 the number."""
-    form = type(value)
-    kind = next((name for known, name in _KINDS if issubclass(form, known)), f"the {form.__name__}")
-    text = value if isinstance(value, str) else json.dumps(value, default=str, skipkeys=True)
-    return f"{kind} `{shown(text, 80)}`" if text else f"{kind} of no characters"
+        return f"missing key `{place}`. Write it; docs/configuration.md has an example of each key."
+    found = shown(json.dumps(item["input"], default=str, skipkeys=True, ensure_ascii=False), 80)
+    return f"`{place}`: found `{found}`: {item['msg']}. Correct it; docs/configuration.md has an example of each key."

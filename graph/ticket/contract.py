@@ -1,6 +1,11 @@
 """The ticket contract: what the server issues and what its tools answer, as JSON shapes."""
 
-from typing import Any, Final, Literal, NotRequired, TypeAlias, TypedDict
+from typing import Any, Final, Literal, NotRequired, TypeAlias
+
+from typing_extensions import TypedDict
+
+# What is part of the graph's state: Pydantic makes no schema of the other kind before Python 3.12.
+from typing_extensions import TypedDict as StateDict
 
 from interlock.core.finding import FindingJson
 
@@ -39,14 +44,14 @@ class MinimalGateResult(GateResult):
     fixes: list[str]
 
 
-class Validation(TypedDict):
+class Validation(StateDict):
     """What came of the last submission of a run: `pending` before the first, `valid` after a pass."""
 
     status: ValidationStatus
     errors: list[str]
 
 
-class InvalidationReport(TypedDict):
+class InvalidationReport(StateDict):
     """Why the last submission failed: `fixable` after a retry, not after a stop."""
 
     state: str
@@ -56,27 +61,23 @@ class InvalidationReport(TypedDict):
     required_next_action: str
 
 
-class HistoryEntry(TypedDict):
-    """One gate attempt. `revision` is the one that was submitted.
+class TicketStep(StateDict):
+    """One gate attempt, as the ticket names it. `revision` is the one that was submitted, `issues` are codes.
 
-    Shapes: `payload` is kept for a pass, `assigned` maps ids that the server gave (`ac_001`) to their texts;
-    `issues` are codes; `outcomes` are the statuses of delegated tasks by step id.
+    What was handed in is in the `tool_call` line of the journal, and for a pass in the copies for people.
     """
 
     revision: int
     state: str
     gate: GateStatus
-    next_state: str
-    at: str
-    payload_sha256: str
-    issues: list[str]
-    payload: NotRequired[dict[str, Any]]
-    assigned: NotRequired[dict[str, str]]
-    outcomes: NotRequired[dict[str, str]]
+    issues: NotRequired[list[str]]
 
 
-class TicketFields(TypedDict):
-    """What a ticket holds beside its history; an agent fills `payload` and nothing else."""
+class Ticket(TypedDict):
+    """The ticket as the server issues it and an agent sends it back; the agent fills `payload` and nothing else.
+
+    Shapes: `agent_role` is one sentence, the whole is `next_role` of the answer; `errors` of `validation` are codes.
+    """
 
     schema_version: str
     run_id: str
@@ -91,37 +92,13 @@ class TicketFields(TypedDict):
     created_at: str
     updated_at: str
     revision: int
-
-
-class Ticket(TicketFields):
-    """The ticket as the server keeps it."""
-
-    history: list[HistoryEntry]
-
-
-class SentStep(TypedDict):
-    """One gate attempt as it is sent; the records of the run have what was handed in, by its state."""
-
-    revision: int
-    state: str
-    gate: GateStatus
-    issues: NotRequired[list[str]]
-    outcomes: NotRequired[dict[str, str]]
-
-
-class SentTicket(TicketFields):
-    """The ticket as an agent gets it and sends it back: without what it handed in before.
-
-    Shapes: `agent_role` is one sentence, the whole is `next_role` of the answer; `errors` of `validation` are codes.
-    """
-
-    history: list[SentStep]
+    history: list[TicketStep]
 
 
 TicketResponse = TypedDict(
     "TicketResponse",
     {
-        "ticket_json": SentTicket | None,
+        "ticket_json": Ticket | None,
         "field_types": dict[str, str],
         "continue": bool,
         "reason": str,
@@ -174,5 +151,4 @@ class RunStatus(TypedDict):
     invalidation_report: InvalidationReport | None
     path: list[str]
     retries_left: dict[str, int]
-    waiting: list[str]
     updated_at: str

@@ -1,41 +1,62 @@
-"""Ticket runs held open: their states made from their journal lines, and what a killed call left finished."""
+"""Ticket runs held open: the one place that invokes the graph of a pipeline, and that writes what a step carries.
 
+The order of a step, under the lock of the run:
+
+1. The checkpointer says where the run stands; what the last step carries is in the journal, or is written now.
+2. The interrupt of the present stage is resumed by its id. With `durability="exit"` the graph writes twice as it stops
+   at the next stage: the checkpoint with the new state, then the interrupt that waits there. Both are one transaction,
+   which is rolled back where the node failed.
+3. The lines of the state are appended to the journal, the copies for people and the notification are written, and the
+   ticket goes into the snapshots: last, so that it marks a step that is whole.
+
+A kill before the commit of 2 leaves the run as it was. After it, step 1 of the next call does the rest of 3. That
+transaction is why no other checkpointer is taken: one that commits each write by itself could leave a stage that waits
+for nothing, or the answer to a node that failed, which LangGraph would hand out in place of the next one.
+"""
+
+import os
+import sqlite3
 import threading
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
+# LangGraph reads this as it is imported. Then a checkpoint holds plain values alone: one that somebody else wrote
+# cannot have objects made of any class that it names.
+os.environ.setdefault("LANGGRAPH_STRICT_MSGPACK", "true")
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.types import Command
+
+from interlock.core.locks import locked
+from interlock.gates.git_files import list_tree
 from interlock.graph.engine.folder import (
     ABANDONED,
     HeadRecord,
-    Pin,
     is_run_id,
     journal_path,
     journal_run,
     restore,
-    runs_of,
     snapshots_path,
+    state_dir,
 )
-from interlock.graph.errors import RunAbandonedError, RunDamagedError, UnknownRunError
-from interlock.graph.task.notices import notify_ticket_end
-from interlock.graph.ticket.build import Nodes, PipelineGraph, compiled
-from interlock.graph.ticket.contract import Ticket
-from interlock.graph.ticket.machine import rebuild
+from interlock.graph.errors import ENDED, GraphError, RunDamagedError, UnknownRunError
+from interlock.graph.task.runs import DAMAGE, SetUp, make_database, notify_ticket_end
+from interlock.graph.ticket.build import PipelineGraph, lists_files, now, pipeline_graph
+from interlock.graph.ticket.contract import FAIL_CLOSED, Ticket
 from interlock.graph.ticket.spec import SPECS, PipelineSpec
-from interlock.graph.ticket.state import RunInput, RunState, issue_ticket, terminal
-from interlock.graph.ticket.store import TicketStore, may_be_of
-from interlock.journal import Entry, Journal
+from interlock.graph.ticket.state import Answer, Line, RunInput, RunState, issue_ticket, terminal, ticket_steps
+from interlock.graph.ticket.store import TicketStore
+from interlock.journal import Journal
+from interlock.redaction import redactor_for
 
-_MAX_REMEMBERED: Final = 256
-"""So many runs are remembered between two calls."""
+CHECKPOINTS: Final = "checkpoints.sqlite"
+"""The file below `.interlock/tickets` with the checkpoints of all ticket runs of a project."""
 
-_MAX_LOOKED_AT: Final = 16
-"""So many other runs of a ticket are looked at for one that is open."""
-
-_RESTORE: Final = restore("submit again")
+_START: Final = HeadRecord(seq=0, hash="0" * 64)
 
 
 @dataclass(slots=True)
@@ -45,6 +66,7 @@ class OpenRun:
     store: TicketStore
     spec: PipelineSpec
     state: RunState
+    interrupt_id: str = ""
 
     @property
     def ticket(self) -> Ticket:
@@ -52,152 +74,222 @@ class OpenRun:
         return issue_ticket(self.spec, self.state)
 
 
-class OpenRuns:
-    """The ticket runs of one root; the one place that invokes the graph of a pipeline.
+class Connection(sqlite3.Connection):
+    """A connection that keeps the writes of one step in one transaction; the saver commits each of them by itself."""
 
-    The journal says where a run is: its lines are checked and folded into its state, and each call enters the graph
-    with that state at the present stage. Nothing of a call is kept but what it wrote: one that failed is simply gone.
-    """
+    held = False
+
+    def commit(self) -> None:
+        """Commit, unless a step is being taken."""
+        if not self.held:
+            super().commit()
+
+
+class OpenRuns:
+    """The ticket runs of one root; graphs and checkpointer are made once."""
 
     def __init__(self, root: Path, specs: Mapping[str, PipelineSpec] = SPECS) -> None:
         self.root = root.resolve()
         self.specs = dict(specs)
         self.journal = Journal(journal_path(self.root))
         self.snapshots = Journal(snapshots_path(self.root))
-        self._guard = threading.Lock()
-        self._graphs: dict[str, tuple[Nodes, PipelineGraph]] = {}
-        self._known: dict[str, RunState] = {}
+        self._database = self.root / ".interlock" / "tickets" / CHECKPOINTS
+        self._connection: Connection | None = None
+        self._saver: SqliteSaver | None = None
+        self._stepping = threading.RLock()
+        self._graphs: dict[str, PipelineGraph] = {}
 
-    def open(self, store: TicketStore) -> OpenRun:
-        """Read a run, and finish what a killed call left half done; the caller holds the run's lock."""
-        begin = store.load()
-        if store.abandoned() or self.journal.find(journal_run(store.run_id), ABANDONED) is not None:
-            raise RunAbandonedError(store.run_id)
-        spec = self._spec(begin, store)
-        run = self._remembered(store, spec)
-        if run is None:
-            run = self._read(store, spec)
-            if run is None:
-                run = OpenRun(store, spec, cast("RunState", begin))
-                self._invoke(run)
-            elif (store.pin() or {}).get("head") != run.state.get("head"):
-                self._keep(run, self._graph(spec)[0].settled(run.state))
-        if not terminal(run.state):
-            self._watch_spec(begin, spec)
-            cut_off = self.journal.find(journal_run(store.run_id), f"{run.state['revision']}/tool_call")
-            if cut_off is not None:
-                self.resume(run, dict(cut_off.data))
-        return run
+    # -- looking: without the lock, and nothing is written ---------------------------------------------------------
 
-    def look(self, run_id: str) -> OpenRun:
-        """Read a run without its lock; one that has no line in the journal yet gets it first."""
-        run = self.peek(run_id)
-        if run is not None:
-            return run
-        store = TicketStore(self.root, run_id)
-        with store.locked():
-            return self.open(store)
+    def find(self, run_id: object) -> TicketStore | None:
+        """Return the files of a run, or None when there is no such run."""
+        # A text that has not the form of a run id never becomes a path.
+        store = TicketStore(self.root, cast("str", run_id)) if is_run_id(run_id) else None
+        return store if store is not None and store.exists() else None
+
+    def pipeline(self, run_id: object) -> str | None:
+        """Return the name of a run's pipeline, or None when there is no such run."""
+        store = self.find(run_id)
+        return None if store is None else store.load().get("pipeline")
+
+    def known(self, run_id: str) -> TicketStore:
+        """Return the files of a run that must exist.
+
+        Raises:
+            UnknownRunError: There is no such run.
+        """
+        store = self.find(run_id)
+        if store is None:
+            raise UnknownRunError(f"there is no ticket run `{str(run_id)[:80]}` here", "`interlock status` lists them.")
+        return store
 
     def peek(self, run_id: str) -> OpenRun | None:
-        """Read a run and change nothing; None when the journal holds no line of it."""
-        self.known(run_id)
-        store = TicketStore(self.root, run_id)
-        return self._read(store, self._spec(store.load(), store))
+        """Read a run; None when it was cut off as it began.
 
-    def begun(self, begun: OpenRun, caller: str, *, known: bool) -> str:
-        """Return that a run has begun or was known, and the newest other run of its ticket and caller that is open."""
-        run_id, ticket_id = begun.store.run_id, begun.state["ticket_id"]
-        if known:
-            return f"Run {run_id} exists and is in {begun.state['state']}."
-        for other in runs_of(self.root, "tickets", ticket_id, partial(may_be_of, ticket_id))[:_MAX_LOOKED_AT]:
-            with suppress(RunDamagedError, UnknownRunError):
-                run = None if other == run_id else self.peek(other)
-                if run is None or run.state["owner"] != caller or run.store.abandoned() or terminal(run.state):
-                    continue
-                return (
-                    f"Run {run_id} has begun. Run {other} of {ticket_id} is open too, in {run.state['state']}: to "
-                    f"go on with that one, begin with its run_id, and end this one: `interlock abandon {run_id}`."
-                )
-        return f"Run {run_id} has begun."
+        Raises:
+            RunDamagedError: It cannot be read back.
+        """
+        store = self.known(run_id)
+        # A step writes its checkpoint before its lines: whoever sees a line finds a checkpoint.
+        has_lines = self.journal.head(journal_run(run_id)) is not None
+        spec, state = self._spec(store.load(), store), self.stored(store)
+        if state is None and has_lines:
+            raise _lost(store)
+        return None if state is None else self._run(store, spec, state)
 
-    def resume(self, run: OpenRun, answer: Mapping[str, Any]) -> None:
-        """Hand an answer to the present stage; afterwards the run has the state that this led to."""
-        self._known.pop(run.store.run_id, None)
-        self._invoke(run, answer)
+    def stored(self, store: TicketStore) -> RunState | None:
+        """Return the state of a run as its last checkpoint has it, whether or not its pipeline is known here."""
+        store.load()
+        if not self._database.exists():
+            return None
+        with self._readable(store), self._stepping:
+            # Read without the graph, so that a run whose pipeline is gone can still be looked at.
+            saved = self.checkpoints().get_tuple(_config(store))
+            return None if saved is None else cast("RunState", saved.checkpoint["channel_values"])
 
-    def _invoke(self, run: OpenRun, answer: Mapping[str, Any] | None = None) -> None:
-        """Enter the graph with the state of a run, and take it as far as the next submission."""
-        context = None if answer is None else {"revision": run.state["revision"], "answer": dict(answer)}
-        output = self._graph(run.spec)[1].invoke(  # pyright: ignore[reportUnknownMemberType]
-            cast("RunInput", run.state), context=cast("Any", context), version="v2"
-        )
-        self._keep(run, output.value)
+    # -- the steps of a run: the caller holds its lock -------------------------------------------------------------
 
-    def _keep(self, run: OpenRun, state: RunState) -> None:
-        """Keep how far the records of a run go: the last thing that a step writes."""
-        run.state = state
-        assert "head" in state, "the last node of a step pins it"
-        assert "snapshots" in state, "the last node of a step pins it"
-        run.store.keep_pin(Pin(head=state["head"], snapshots=state["snapshots"]))
-        self._known[run.store.run_id] = state
+    def open(self, store: TicketStore) -> OpenRun:
+        """Return a run that can be resumed, and finish what a killed call left half done.
+
+        Raises:
+            GraphError: It was ended for good.
+            RunDamagedError: Checkpoint and journal do not fit together.
+        """
+        begin, config = store.load(), _config(store)
+        spec = self._spec(begin, store)
+        with self._readable(store), self._stepping:
+            graph = self._graph(spec)
+            snapshot = graph.get_state(config)
+        # The run was kept and killed before its first checkpoint, so it begins now.
+        if not snapshot.values:
+            if self.journal.head(journal_run(store.run_id)) is not None:
+                raise _lost(store)
+            given: RunInput = {**begin, "before": _START, "at": now()}
+            if spec.acts:
+                given["tree"] = store.keep_tree(list_tree(self.root))
+            self._invoke(graph, given, config)
+            with self._stepping:
+                snapshot = graph.get_state(config)
+        run = self._run(store, spec, cast("RunState", snapshot.values))
+        if run.state["abandoned"]:
+            fix = "Begin a new run of the ticket with interlock_begin_run(ticket_id)."
+            raise GraphError(f"ticket run {store.run_id} was abandoned", fix, ENDED)
+        if snapshot.interrupts:
+            run.interrupt_id = snapshot.interrupts[0].id
+        elif not terminal(run.state):
+            raise self._damaged(store, ValueError(f"pipeline {spec.name} has no stage {run.state['state']} any more"))
+        self._write(run)
+        return run
+
+    def resume(self, run: OpenRun, answer: Answer) -> None:
+        """Answer the present stage; afterwards the run has the state that this led to, and its records say so.
+
+        Raises:
+            TreeError: The files of the project cannot be listed; nothing happened.
+        """
+        answer = cast("Answer", {**answer, "at": now(), "before": self._end(run)})
+        if "refused" not in answer and lists_files(run.spec, run.spec.stage(run.state["state"])):
+            # Kept as a file, so that each further checkpoint holds a digest and not thousands of names.
+            answer["tree"] = run.store.keep_tree(list_tree(self.root))
+        command: Command[Any] = Command(resume={run.interrupt_id: answer})
+        run.state = self._invoke(self._graph(run.spec), command, _config(run.store))
+        self._write(run)
+
+    def abandon(self, store: TicketStore) -> bool:
+        """End a run for good: its last checkpoint says so, and a line of the journal.
+
+        Returns:
+            Whether this call ended it.
+        """
+        try:
+            run = self.open(store)
+        except GraphError as error:
+            if error.code != ENDED:
+                raise
+            return False
+        if terminal(run.state):
+            return False
+        line = Line(key=ABANDONED, type=ABANDONED, data={"state": run.state["state"]})
+        step = {"abandoned": True, "lines": [line], "before": self._end(run), "at": now()}
+        with self._one_commit():
+            # As if its last node had run: no edge leads on from there, and the run waits for nothing any more.
+            self._graph(run.spec).update_state(_config(store), step, as_node=FAIL_CLOSED)
+        run.state = cast("RunState", {**run.state, **step})
+        self._write(run)
+        return True
+
+    def _invoke(self, graph: PipelineGraph, given: RunInput | Command[Any], config: RunnableConfig) -> RunState:
+        with self._one_commit():
+            output = graph.invoke(  # pyright: ignore[reportUnknownMemberType]
+                given, config, durability="exit", version="v2"
+            )
+        return output.value
+
+    @contextmanager
+    def _one_commit(self) -> Generator[None]:
+        """Write what a step leaves in one transaction, or nothing; other threads of this process wait."""
+        with self._stepping:
+            self.checkpoints()
+            connection = self._connection
+            assert connection is not None, "the checkpointer has one"
+            connection.held = True
+            try:
+                yield
+            except BaseException:
+                connection.rollback()
+                raise
+            finally:
+                connection.held = False
+            connection.commit()
+
+    # -- the records -----------------------------------------------------------------------------------------------
+
+    def _write(self, run: OpenRun) -> None:
+        """Write what the last step carries, as far as it is not there yet."""
+        store, state, name = run.store, run.state, journal_run(run.store.run_id)
+        # Is the first line of the step there, then it ended before that line; else it ends at the head of the run.
+        first = self.journal.find(name, state["lines"][0]["key"])
+        head = self.journal.head(name)
+        before = _START if head is None else HeadRecord(seq=head.seq, hash=head.hash)
+        if first is not None:
+            before = HeadRecord(seq=first.seq - 1, hash=first.prev)
+        end = state["before"]["seq"] + len(state["lines"])
+        if before != state["before"] or (head is not None and head.seq > end):
+            raise RunDamagedError(
+                f"the journal lines of ticket run {store.run_id} are not those that its checkpoint follows from",
+                restore("submit again"),
+            )
+        lines = [(line["key"], line["type"], line["data"]) for line in state["lines"]]
+        if head is None or head.seq < end:
+            self.journal.extend(name, lines, at=state["at"])
+        revision = str(state["revision"])
+        # A refusal stays at its revision, whose ticket is there already; an abandoned run issues none.
+        if state["abandoned"] or self.snapshots.find(name, revision) is not None:
+            return
+        copies: dict[str, Mapping[str, Any]] = {}
+        if state["history"] and "payload" in state["history"][-1]:
+            copies[state["history"][-1]["state"]] = state["history"][-1]["payload"]
         if terminal(state):
-            notify_ticket_end(self.root, run.store.run_id, complete=state["done"], state=state["state"])
-        while len(self._known) > _MAX_REMEMBERED:
-            self._known.pop(next(iter(self._known)), None)
+            copies["ticket"] = cast("dict[str, Any]", run.ticket)
+            notify_ticket_end(self.root, store.run_id, complete=state["done"], state=state["state"])
+        if copies:
+            store.write_copies(copies)
+        self.snapshots.append(name, revision, "ticket", cast("dict[str, Any]", run.ticket), at=state["at"])
 
-    def _remembered(self, store: TicketStore, spec: PipelineSpec) -> OpenRun | None:
-        """Return a run as this process left it, unless another one went on with it."""
-        state = self._known.get(store.run_id)
-        if state is None:
-            return None
-        name = journal_run(store.run_id)
-        assert "head" in state, "it was kept with its pin"
-        last = self.journal.find(name, last_key(state))
-        store.check_line(state["head"], () if last is None else (last,))
-        gone_on = self.journal.find(name, f"{state['revision']}/tool_call") is not None
-        return None if gone_on else OpenRun(store, spec, state)
+    def _end(self, run: OpenRun) -> HeadRecord:
+        head = self.journal.head(journal_run(run.store.run_id))
+        assert head is not None, "an open run has written its lines"
+        return HeadRecord(seq=head.seq, hash=head.hash)
 
-    def _read(self, store: TicketStore, spec: PipelineSpec) -> OpenRun | None:
-        """Check the journal lines of a run, and return the state that they lead to; None where there are none."""
-        name = journal_run(store.run_id)
-        # A step writes the journal first, then the snapshots and the pin; who reads them the other way sees no gap.
-        pin = store.pin()
-        snapshots = self.snapshots.head(name)
-        entries = list(self.journal.entries(name))
-        if pin is not None:
-            store.check_line(pin["head"], entries[pin["head"]["seq"] - 1 :][:1])
-        state = fold(store, entries, self.specs)
-        if state is None:
-            return None
-        if state["pipeline"] != spec.name:
-            raise RunDamagedError(
-                f"the journal holds ticket run {store.run_id} as one of {state['pipeline']}, not {spec.name}",
-                "Begin a run of another id.",
-            )
-        if snapshots is not None and snapshots.seq > state["revision"]:
-            raise RunDamagedError(
-                f"the journal leads ticket run {store.run_id} to revision {state['revision']}, and its snapshots go to "
-                f"revision {snapshots.seq}",
-                _RESTORE,
-            )
-        if snapshots is not None and snapshots.seq == state["revision"]:
-            state["snapshots"] = HeadRecord(seq=snapshots.seq, hash=snapshots.hash)
+    # -- graphs and checkpoints ------------------------------------------------------------------------------------
+
+    def _run(self, store: TicketStore, spec: PipelineSpec, state: RunState) -> OpenRun:
+        try:
+            issue_ticket(spec, state)
+        except (LookupError, TypeError, AttributeError) as error:
+            raise self._damaged(store, error) from error
         return OpenRun(store, spec, state)
-
-    def _graph(self, spec: PipelineSpec) -> tuple[Nodes, PipelineGraph]:
-        with self._guard:
-            if spec.name not in self._graphs:
-                nodes = Nodes(spec, self.root, self.journal, self.snapshots)
-                self._graphs[spec.name] = nodes, compiled(nodes)
-            return self._graphs[spec.name]
-
-    def _watch_spec(self, begin: RunInput, spec: PipelineSpec) -> None:
-        """Write down that the rows of a pipeline are others than when the run began; they are in force from here on."""
-        frozen, present = begin.get("spec_sha256"), spec.fingerprint()
-        if frozen is not None and frozen != present:
-            data = {"what": "pipeline", "frozen": frozen, "present": present, "applied": True}
-            name = journal_run(begin.get("run_id", ""))
-            self.journal.append(name, f"policy_changed/{present}", "policy_changed", data)
 
     def _spec(self, begin: RunInput, store: TicketStore) -> PipelineSpec:
         name = begin.get("pipeline", "")
@@ -208,43 +300,109 @@ class OpenRuns:
             )
         return self.specs[name]
 
-    def find(self, run_id: object) -> TicketStore | None:
-        """Return the files of a run, or None when there is no such run."""
-        store = TicketStore(self.root, cast("str", run_id)) if is_run_id(run_id) else None
-        return store if store is not None and store.exists() else None
+    def _graph(self, spec: PipelineSpec) -> PipelineGraph:
+        with self._stepping:
+            saver = self.checkpoints()
+            if spec.name not in self._graphs:
+                self._graphs[spec.name] = pipeline_graph(spec, root=self.root, checkpointer=saver)
+            return self._graphs[spec.name]
 
-    def pipeline(self, run_id: object) -> str | None:
-        """Return the name of a run's pipeline, or None when there is no such run."""
-        store = self.find(run_id)
-        return None if store is None else store.load().get("pipeline")
+    def checkpoints(self) -> SqliteSaver:
+        """Return the checkpointer, made at its first use."""
+        with self._stepping:
+            path = self._database
+            # Whoever followed the fix of a damaged file has moved it away under this server: it is made anew.
+            if self._saver is None or not path.exists():
+                state_dir(self.root)
+                path.parent.mkdir(exist_ok=True)
+                with (path.parent / ".lock").open("ab") as file, locked(file):
+                    if not path.exists():
+                        # SQLite before 3.51.3 can damage a database in WAL mode that several processes write to.
+                        make_database(path, wal=False)
+                self._connection = _connect(path)
+                self._saver = SetUp(self._connection)
+                self._graphs.clear()
+            return self._saver
 
-    def known(self, run_id: str) -> None:
-        """Make sure that a run exists.
+    @contextmanager
+    def _readable(self, store: TicketStore) -> Generator[None]:
+        try:
+            yield
+        except sqlite3.DatabaseError as error:
+            # A locked or full database says nothing about the file.
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF not in DAMAGE:
+                raise
+            raise self._damaged(store, error) from error
+        except (ValueError, TypeError, LookupError, EOFError) as error:
+            raise self._damaged(store, error) from error
 
-        Raises:
-            UnknownRunError: There is no such run.
-        """
-        if self.find(run_id) is None:
-            raise UnknownRunError(f"there is no ticket run `{str(run_id)[:80]}` here", "`interlock status` lists them.")
+    def _damaged(self, store: TicketStore, error: Exception) -> RunDamagedError:
+        return RunDamagedError(
+            f".interlock/tickets/{CHECKPOINTS} cannot be read back for run {store.run_id}: {error}"[:300],
+            "Restore .interlock/tickets from a copy, or move it away and begin new runs.",
+        )
 
 
-def fold(store: TicketStore, entries: Iterable[Entry], specs: Mapping[str, PipelineSpec]) -> RunState | None:
-    """Return the state that the journal lines of a run lead to; None where there are none.
+class Records(NamedTuple):
+    """How far the records of a run go, read before its checkpoint: a step writes that first."""
 
-    Raises:
-        RunDamagedError: They do not follow from one another.
+    lines: int
+    snapshots: int
+
+
+def differences(state: RunState, seen: Records, journal: Journal, snapshots: Journal) -> Iterator[tuple[Path, str]]:
+    """Yield what the records of a run hold otherwise than its checkpoint says, each with the file that it is in.
+
+    The records may be written on meanwhile, so `seen` alone shows what is too much.
     """
-    try:
-        return rebuild(entries, specs).get(store.run_id)
-    except ValueError as error:
-        raise RunDamagedError(
-            f"the journal lines of ticket run {store.run_id} do not follow from one another: {error}", _RESTORE
-        ) from error
+    name, revision = journal_run(state["run_id"]), state["revision"]
+    clean, first = redactor_for(journal.path).value, state["before"]["seq"] + 1
+    whole = True
+    for number, line in enumerate(state["lines"], first):
+        entry = journal.find(name, line["key"])
+        whole = whole and entry is not None
+        if entry is not None and (entry.seq, entry.type, entry.data) != (number, line["type"], clean(line["data"])):
+            yield journal.path, f"line {entry.seq}, {line['key']}, which is not what the step wrote as line {number}"
+    if seen.lines >= first + len(state["lines"]):
+        yield journal.path, f"{seen.lines} lines, and the last step ended with line {first + len(state['lines']) - 1}"
+    # A refusal has had its ticket since the attempt before it; an attempt that was cut off may lack its own.
+    ticket = snapshots.find(name, str(revision))
+    if seen.snapshots > revision or (ticket is None and (_is_refusal(state) or seen.snapshots < revision - 1)):
+        yield snapshots.path, f"snapshots up to revision {seen.snapshots}, and the run is at {revision}"
+    if ticket is not None and ticket.data["history"] != ticket_steps(state):
+        yield snapshots.path, "another history than that of the last ticket"
+    if ticket is not None and not whole and not _is_refusal(state):
+        yield journal.path, "not all lines of the last step, which its snapshot follows"
 
 
-def last_key(state: RunState) -> str:
-    """Return the journal key of the last line that a state was made from."""
-    if not state["history"]:
-        return "run_started"
-    last = state["history"][-1]
-    return f"{last['revision']}/{ {'pass': 'transition', 'retry': 'gate', 'stop': 'fail_closed'}[last['gate']] }"
+def unwritten(state: RunState, journal: Journal, snapshots: Journal) -> str | None:
+    """Return what the last step of a run carries and a kill kept it from writing; the next call writes it."""
+    name, revision = journal_run(state["run_id"]), str(state["revision"])
+    keys = [line["key"] for line in state["lines"] if journal.find(name, line["key"]) is None]
+    if keys:
+        return f"{name}: the journal lines {', '.join(keys)}"
+    return None if snapshots.find(name, revision) is not None else f"{name}: the snapshot of revision {revision}"
+
+
+def _is_refusal(state: RunState) -> bool:
+    """Return whether the last step issued no ticket of its own."""
+    return state["lines"][-1]["type"] in ("tamper_refused", ABANDONED)
+
+
+def _lost(store: TicketStore) -> RunDamagedError:
+    return RunDamagedError(
+        f"ticket run {store.run_id} has lines in the journal and no checkpoint",
+        "Restore .interlock/tickets from a copy, or begin a new run.",
+    )
+
+
+def _config(store: TicketStore) -> RunnableConfig:
+    return {"configurable": {"thread_id": store.run_id}}
+
+
+def _connect(path: Path) -> Connection:
+    connection = sqlite3.connect(path, timeout=15, check_same_thread=False, factory=Connection)
+    # An answered step survives a power cut. PERSIST empties the rollback file in place of removing it at each commit.
+    connection.execute("PRAGMA synchronous=FULL")
+    connection.execute("PRAGMA journal_mode=PERSIST")
+    return connection

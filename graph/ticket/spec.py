@@ -1,25 +1,33 @@
-"""A pipeline as data: its stages in order, and the two specs that ship."""
+"""A pipeline as data: its stages in order, the edges between them, and the two specs that ship."""
 
-from dataclasses import asdict, dataclass, replace
-from functools import cached_property
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, NamedTuple
 
-from interlock.core.json import fingerprint
 from interlock.gates.stages import Field, Stage
-from interlock.graph.ticket.contract import FAIL_CLOSED
+from interlock.graph.ticket.contract import FAIL_CLOSED, GateStatus
 
 COMPLETE: Final = "complete"
+
+
+class TransitionResult(NamedTuple):
+    """Where an attempt leads (Governance Design §FSM Engine); `agent_role` is that of the next state."""
+
+    status: GateStatus
+    next_state: str
+    agent_role: str
+    reason: str
 
 
 @dataclass(frozen=True)
 class PipelineSpec:
     """The stages that a ticket walks through, one after the other.
 
+    Fields have different names in all of its stages: checks read those of earlier stages by the name alone.
+
     Args:
         name: What runs call it.
         stages: The stages in order, at least one; their names are the states.
         end_state: The state of a run whose last stage passed; it may be the name of the last stage.
-        closing: What may be recorded once in a run that has reached `end_state`, whose name it has; nothing moves.
 
     Raises:
         ValueError: Two stages share a name, or a name is not free.
@@ -28,41 +36,62 @@ class PipelineSpec:
     name: str
     stages: tuple[Stage, ...]
     end_state: str = COMPLETE
-    closing: Stage | None = None
 
     def __post_init__(self) -> None:
         """Refuse what could not become a graph."""
         names = [stage.name for stage in self.stages]
         if not names or len(set(names)) < len(names):
             raise ValueError(f"pipeline {self.name}: it needs stages, each with a name of its own; found {names}")
+        # Stages are nodes of the graph beside these three. The last one alone may also be the end state.
         if {COMPLETE, FAIL_CLOSED, BEGIN} & set(names) or self.end_state in {*names[:-1], FAIL_CLOSED}:
             raise ValueError(f"pipeline {self.name}: a stage has the name of a terminal state, or of `{BEGIN}`")
 
     def stage(self, name: str) -> Stage:
-        """Return the stage of a state."""
-        return next(stage for stage in self.stages if stage.name == name)
+        """Return the stage of a state.
+
+        Raises:
+            KeyError: The pipeline has no such stage.
+        """
+        for stage in self.stages:
+            if stage.name == name:
+                return stage
+        raise KeyError(name)
 
     def after(self, name: str) -> Stage | None:
         """Return the stage after one, or None after the last."""
-        at = [stage.name for stage in self.stages].index(name) + 1
-        return self.stages[at] if at < len(self.stages) else None
+        following = self.stages.index(self.stage(name)) + 1
+        return self.stages[following] if following < len(self.stages) else None
 
-    def left(self, name: str) -> int:
-        """Return how many stages come after one."""
-        return len(self.stages) - 1 - [stage.name for stage in self.stages].index(name)
+    def transition(self, current_state: str, status: GateStatus = "pass") -> TransitionResult:
+        """Return where an attempt of a stage leads: the one definition of the pipeline's edges.
+
+        Raises:
+            KeyError: The pipeline has no such stage.
+        """
+        following = self.after(current_state)
+        match status:
+            case "pass":
+                done, next_state = following is None, self.end_state if following is None else following.name
+                reason = f"{current_state} passed; the run is {'complete' if done else f'in {next_state}'}"
+                return TransitionResult(status, next_state, self.role(next_state, done=done), reason)
+            case "retry":
+                return TransitionResult(status, current_state, self.role(current_state), f"{current_state} failed")
+            case "stop":
+                reason = f"{current_state} cannot be passed"
+                return TransitionResult(status, FAIL_CLOSED, self.role(FAIL_CLOSED), reason)
+
+    def role(self, state: str, *, done: bool = False) -> str:
+        """Return what the agent is to do in a state; `done` says that the run reached its end there."""
+        if state == FAIL_CLOSED:
+            return "Stop. Report the reason and the invalidation report to the user."
+        if done:
+            return "The run is complete. Nothing is left to do."
+        return self.stage(state).role
 
     @property
     def acts(self) -> bool:
         """Whether a stage of it changes files."""
         return any(stage.acts for stage in self.stages)
-
-    def fingerprint(self) -> str:
-        """Return the digest of every row; equal exactly for equal specs."""
-        return self._digest
-
-    @cached_property
-    def _digest(self) -> str:
-        return fingerprint(asdict(self))
 
 
 BEGIN: Final = "begin"
@@ -121,7 +150,7 @@ _EVIDENCE: Final = Stage(
             ),
         ),
     ),
-    checks=("unique_ids", "grounded", "no_conflict", "one_value", "same_numbers"),
+    checks=("unique_ids", "grounded", "no_conflict", "one_value"),
 )
 _PLAN: Final = Stage(
     name="propose_plan",
@@ -144,22 +173,22 @@ _PLAN: Final = Stage(
     ),
     checks=("unique_ids", "known_refs", "covered"),
 )
+_ACT_ROLE: Final = (
+    "Carry out the plan with your tools, inside its scope, and report what you did. The files are compared with those "
+    "of the moment the plan passed."
+)
 _ACT_FIELDS: Final = (
     Field("actions_taken", "texts", "what was done, one entry for each action"),
     Field("outputs", "texts", "what came of it, such as the files that were changed"),
     Field("checkpoints", "texts", "what was checked, and with what result"),
 )
-_ACT_ROLE: Final = (
-    "Carry out the plan with your tools, inside its scope, and report what you did. The files are compared with those "
-    "of the moment the plan passed."
-)
+_FINAL_ROLE: Final = "Record what is handed over, sum it up, and state the outcome."
 _FINAL_FIELDS: Final = (
     Field("artifacts", "texts", "what is handed over: files, links"),
     Field("final_summary", "text", "what was done and what is left"),
     Field("outcome", "choice", "how it ended", choices=("success", "partial", "blocked")),
 )
-_FINAL_ROLE: Final = "Record what is handed over, sum it up, and state the outcome."
-_FINAL_CHECKS: Final = ("consistent_outcome", "artifacts_exist", "unchanged_said")
+_FINAL_CHECKS: Final = ("artifacts_exist", "unchanged_said")
 
 TICKET: Final = PipelineSpec(
     name="ticket",
@@ -200,17 +229,12 @@ POC: Final = PipelineSpec(
         _SCOPE,
         _EVIDENCE,
         _PLAN,
-        Stage(
-            "act",
-            _ACT_ROLE,
-            (*_ACT_FIELDS, *(replace(field, optional=True) for field in _FINAL_FIELDS)),
-            ("observed", "consistent_outcome", "artifacts_exist"),
-            acts=True,
-        ),
+        Stage("act", _ACT_ROLE, _ACT_FIELDS, ("observed",), acts=True),
+        Stage("finalize", _FINAL_ROLE, _FINAL_FIELDS, _FINAL_CHECKS),
     ),
     end_state="finalize",
-    closing=Stage("finalize", _FINAL_ROLE, _FINAL_FIELDS, _FINAL_CHECKS),
 )
 """The pipeline of the Governance Design, with its minimal ticket."""
 
 SPECS: Final = {spec.name: spec for spec in (TICKET, POC)}
+"""Those that ship; `interlock graph --pipeline` lists their names once more."""

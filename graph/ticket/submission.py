@@ -1,28 +1,17 @@
 """Reading what was submitted, and comparing it with what the server issued: it contributes its payload and no more."""
 
 import json
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping
 from pathlib import Path
 from typing import Any, Final, cast
 
-from interlock.core.finding import FindingError
-from interlock.core.json import canonical
-from interlock.core.text import closest
-from interlock.gates.stages import (
-    MAX_PAYLOAD_BYTES,
-    MAX_TEXT_CHARS,
-    Issue,
-    Stage,
-    Surroundings,
-    judge_stage,
-    requirement_ids,
-)
-from interlock.graph.ticket.contract import HistoryEntry, MinimalTicket, SentTicket, Ticket
+from interlock.core.json import canonical, compact, each_once
+from interlock.gates.stages import MAX_PAYLOAD_BYTES, Issue, Surroundings, judge_stage
+from interlock.graph.ticket.contract import MinimalTicket, Ticket
 from interlock.graph.ticket.rules import issue, no_object, shown
 from interlock.graph.ticket.spec import POC, PipelineSpec
-from interlock.graph.ticket.state import RunState, earlier, terminal
-from interlock.journal import MAX_DEPTH, MAX_LINE_BYTES, not_json
+from interlock.graph.ticket.state import Attempt, RunState, earlier, required_fields
+from interlock.journal import MAX_DEPTH, not_json
 
 MAX_TEXT_BYTES: Final = 1024 * 1024
 """How long a submitted ticket may be; the server never issues one of more than a quarter of it."""
@@ -30,226 +19,137 @@ MAX_TEXT_BYTES: Final = 1024 * 1024
 MAX_PAYLOAD_DEPTH: Final = 32
 """How deep a payload may be nested; it is part of the ticket, and the ticket of a journal line."""
 
-FINDINGS_BYTES: Final = 80 * 1024
-"""What a ticket keeps free for the findings about its last submission, and for the history of retries to come."""
-
-LATER_BYTES: Final = 8 * 1024
-"""What each later stage may count on for its payload."""
-
-TICKET_JSON: Final = "ticket_json"
-
-_WRAPPERS: Final = ("updated_ticket", TICKET_JSON)
-"""Fields of an answer that hold the ticket; no ticket has a field of such a name."""
-
-_AGAIN: Final = (
-    "Submit the ticket as the server returned it last, with `payload` filled in, as an object or as its JSON."
-)
-
-
-_HALF: Final = re.compile("[\ud800-\udfff]")
-_NUL: Final = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
-"""NUL as JSON writes it; behind an escaped backslash the same letters are text that quotes code."""
+_AS_RETURNED: Final = "Take the ticket that comes back with this answer, fill in its `payload` alone, and submit it."
 
 
 def read_object(given: object, name: str) -> dict[str, Any] | Issue:
     """Return the JSON object that an argument holds, or what is wrong with it.
 
-    It is a text with JSON, or the value that a client already parsed.
+    It is a text with JSON, or the value that a client already parsed. What could not be written down and read back is
+    refused here, once.
     """
-    again = _AGAIN if name == TICKET_JSON else f"Send `{name}` as a JSON object with the fields of the stage."
     value = given
-    if isinstance(given, str | bytes):
+    if isinstance(given, str):
+        # No text has more characters than bytes: one that is too long so is not parsed.
         if len(given) > MAX_TEXT_BYTES:
-            return _large(name, f"{len(given)} characters")
+            return _large(name, len(given))
         try:
-            value = json.loads(given, object_pairs_hook=_pairs, parse_constant=_constant)
-        except FindingError as error:
-            return error.finding._replace(field=name, message=f"`{name}` holds {error.finding.message}.")
-        except RecursionError:
-            return _large(name, f"more than {MAX_DEPTH} levels")
-        except ValueError as error:
-            return issue(
-                "TKT101",
-                name,
-                f"`{name}` is not JSON: {shown(str(error))}.",
-                found=given if isinstance(given, str) else shown(given),
-                expected="one JSON object",
-                fix=again,
-            )
+            value = json.loads(given, object_pairs_hook=each_once, parse_constant=_constant)
+        except (ValueError, RecursionError) as error:
+            return _unreadable(name, str(error))
     if not isinstance(value, dict):
-        message = f"`{name}` is not a JSON object."
-        return issue("TKT102", name, message, found=_kind(value), expected="a JSON object", fix=again)
-    wrapped = next((key for key in _WRAPPERS if key in value), None) if name == TICKET_JSON else None
-    if wrapped is not None:
-        message = f"`{name}` holds an answer of the server, and not the ticket in it."
-        fix = f"Send the value of `{wrapped}` alone, with `payload` filled in."
-        return issue("TKT102", name, message, found=f"an object with `{wrapped}`", expected="the ticket", fix=fix)
-    return _whole(cast("dict[str, Any]", value), name)
+        return _unreadable(name, _KINDS.get(type(cast("object", value)), "null"))
+    read = cast("dict[str, Any]", value)
+    # What a client parsed itself was never compared with JSON.
+    if flaw := not_json(read):
+        return _unreadable(name, flaw)
+    try:
+        size = len(compact(read).encode())
+    except UnicodeEncodeError:
+        return _unreadable(name, "half of a surrogate pair")
+    return read if size <= MAX_TEXT_BYTES else _large(name, size)
 
 
-def _whole(value: dict[str, Any], name: str) -> dict[str, Any] | Issue:
-    """Refuse what could not be written down and read back."""
-    flaw = not_json(value)
-    if "nested deeper" in flaw:
-        return _large(name, f"more than {MAX_DEPTH} levels")
-    if flaw:
-        return issue("TKT101", name, f"`{name}`: {flaw}.", found=flaw, expected="JSON values", fix=_AGAIN)
-    text = json.dumps(value, ensure_ascii=False)
-    if len(text) > MAX_TEXT_BYTES:
-        return _large(name, f"{len(text)} characters")
-    half = None if text.isascii() else _HALF.search(text)
-    # The plain search is a hundred times as fast, and nearly always enough.
-    if half is not None or ("\\u0000" in text and _NUL.search(text)):
-        what = "NUL" if half is None else f"half a character, {ascii(half.group())[1:-1]}"
-        expected = "text of whole characters without NUL"
-        return issue("TKT101", name, f"`{name}` holds {what}.", found=what, expected=expected, fix=_AGAIN)
-    return value
+def _constant(name: str) -> float:
+    raise ValueError(f"the value {name}")
 
 
-def payload_space(ticket: Mapping[str, Any], later: int) -> int:
-    """Return how many bytes of JSON the next payload may add to a ticket that must fit into one line of the snapshots.
+_KINDS: Final[Mapping[type, str]] = {
+    list: "an array",
+    str: "a text",
+    bool: "true or false",
+    int: "a number",
+    float: "a number",
+}
+"""What JSON calls the values that are no object; one that is none of these is null."""
 
-    Each of the `later` stages that follow the present one keeps space of its own.
+
+def _unreadable(name: str, found: str) -> Issue:
+    fix = f"Send `{name}` as one JSON object, as the server returned it or as the stage asks for it."
+    return issue("TKT101", name, f"`{name}` is no JSON object.", found=found, expected="one JSON object", fix=fix)
+
+
+def _large(name: str, size: int) -> Issue:
+    fix = "Shorten the texts of the payload; quote the lines that matter and point at the rest."
+    expected = f"at most {MAX_TEXT_BYTES} bytes"
+    return issue("TKT103", name, f"`{name}` is too large.", found=f"{size} bytes", expected=expected, fix=fix)
+
+
+def same(given: object, issued: object) -> bool:
+    """Return whether a field holds what was issued; `true` is not 1."""
+    return type(given) is type(issued) and given == issued
+
+
+def compared(given: Mapping[str, Any], issued: Ticket, *, past: bool) -> list[Issue]:
+    """Return a finding for each field of a ticket that is missing or not as it was issued, and one for all others.
+
+    A ticket of a `past` revision is held to having all its fields, and to no values.
     """
-    kept = len(canonical({**ticket, "payload": {}, "validation": {}, "invalidation_report": {}}))
-    free = max(MAX_LINE_BYTES - FINDINGS_BYTES - kept, 0)
-    return free - later * min(LATER_BYTES, free // (later + 1))
+    found: list[Issue] = []
+    for name, value in issued.items():
+        if name not in given:
+            message = f"The ticket has no field `{name}`."
+            found.append(
+                issue("TKT104", name, message, found="nothing", expected="every field as issued", fix=_AS_RETURNED)
+            )
+        elif name != "payload" and not past and not same(given[name], value):
+            found.append(changed_field(name, given[name], value))
+    return [*found, *added_fields(given, issued)]
 
 
-def check_payload(payload: Mapping[str, Any], space_left: int) -> Issue | None:
-    """Refuse a payload that could not be kept whole in the ticket and the journal."""
-    # The ticket repeats the texts of requirements, under the ids that they get.
-    most = min(MAX_PAYLOAD_BYTES, space_left - len(canonical(requirement_ids(payload))))
-    size = len(canonical(payload))
-    flaw = not_json(payload, MAX_DEPTH - MAX_PAYLOAD_DEPTH)
-    if size <= most and not flaw:
+def added_fields(given: Mapping[str, Any], known: Container[str]) -> list[Issue]:
+    """Return the finding about the fields that no ticket has, if there are any."""
+    # One finding for all: they have one fix, and a whole answer that was sent as a ticket has many.
+    names = [name for name in given if name not in known]
+    if not names:
+        return []
+    fix = "Remove them; what you want to say belongs into `payload`."
+    if "payload" not in known:
+        fix = "Remove them; in the first stage, the ticket itself holds the fields that are asked for."
+    message = f"The ticket has fields that the server did not issue: {shown(', '.join(names))}."
+    named = shown(names[0])
+    return [issue("TKT122", named, message, found=", ".join(names), expected="the fields as issued", fix=fix)]
+
+
+def payload_finding(payload: object, state: RunState, spec: PipelineSpec) -> Issue | None:
+    """Return why a payload is not handed to its gate: it is none, of another ticket, or too large for the journal."""
+    if not isinstance(payload, dict):
+        return no_object(payload)
+    given = cast("dict[str, Any]", payload)
+    # The intake of a minimal ticket repeats the id of the ticket that the run is of.
+    ticket_id = given.get("ticket_id")
+    if ticket_id not in (None, state["ticket_id"]) and "ticket_id" in required_fields(spec, state):
+        return changed_field("ticket_id", ticket_id, state["ticket_id"])
+    size = len(canonical(given))
+    # Begins to count where 32 levels are left: the payload stands inside of a ticket, and that in a journal line.
+    flaw = not_json(given, MAX_DEPTH - MAX_PAYLOAD_DEPTH)
+    if size <= MAX_PAYLOAD_BYTES and not flaw:
         return None
     return issue(
         "TKT103",
         "payload",
         "The payload is too large.",
         found=f"more than {MAX_PAYLOAD_DEPTH} levels" if flaw else f"{size} bytes as JSON",
-        expected=f"at most {max(most, 0)} bytes and {MAX_PAYLOAD_DEPTH} levels",
+        expected=f"at most {MAX_PAYLOAD_BYTES} bytes and {MAX_PAYLOAD_DEPTH} levels",
         fix="Shorten the texts; quote the lines that matter and point at the rest.",
     )
-
-
-def _large(name: str, found: str) -> Issue:
-    expected = f"at most {MAX_TEXT_BYTES} bytes and {MAX_DEPTH} levels"
-    return issue("TKT103", name, f"`{name}` is too large.", found=found, expected=expected, fix=_AGAIN)
-
-
-def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in found:
-            raise _refused(f"the key `{shown(key)}` twice in one object", "every key once")
-        found[key] = value
-    return found
-
-
-def _constant(name: str) -> float:
-    raise _refused(f"the value {name}", "finite numbers")
-
-
-def _refused(found: str, expected: str) -> FindingError:
-    return FindingError(issue("TKT101", "", found, found=found, expected=expected, fix=_AGAIN))
-
-
-def _kind(value: object) -> str:
-    names: Mapping[type, str] = {
-        list: "a list",
-        str: "a text",
-        bool: "a truth value",
-        int: "a number",
-        float: "a number",
-    }
-    return "null" if value is None else names.get(type(value), type(value).__name__)
-
-
-_MAX_UNKNOWN: Final = 20
-"""So many unknown fields get a finding each."""
-
-_AS_RETURNED: Final = "Take the ticket that comes back with this answer, fill in its `payload` alone, and submit it."
-
-
-def missing_and_unknown(given: Mapping[str, Any]) -> list[Issue]:
-    """Return a finding for each field that a whole ticket must have and this one has not, or has too much."""
-    names = list(SentTicket.__annotations__)
-    found = [
-        issue(
-            "TKT104", name, f"The ticket has no field `{name}`.", found="nothing", expected="every field as issued",
-            fix=_AS_RETURNED,
-        )
-        for name in names
-        if name not in given
-    ]  # fmt: skip
-    return [*found, *unknown_fields(given, names)]
-
-
-def changed(given: Mapping[str, Any], issued: SentTicket, whole: Ticket) -> list[Issue]:
-    """Return a finding for each server-controlled field that differs from the ticket as issued.
-
-    Each field may be that of the ticket as it was sent, or of the whole one that its resource shows.
-    """
-    return [
-        changed_field(name, given[name], value)
-        for name, value in issued.items()
-        if name != "payload" and name in given
-        and canonical(given[name]) not in (canonical(cast("Any", value)), canonical(cast("Any", whole)[name]))
-    ]  # fmt: skip
-
-
-def other_ticket(payload: Mapping[str, Any], state: RunState, spec: PipelineSpec) -> list[Issue]:
-    """Return a finding when a stage that records the ticket's id is given another one than the run's."""
-    asks = not terminal(state) and any(field.name == "ticket_id" for field in spec.stage(state["state"]).fields)
-    given = payload.get("ticket_id")
-    return (
-        [changed_field("ticket_id", given, state["ticket_id"])]
-        if asks and given not in (None, state["ticket_id"])
-        else []
-    )
-
-
-def other_key(payload: Mapping[str, Any], ticket_id: str) -> list[Issue]:
-    """Return a warning when the ticket that was fetched has an id in its tracker that does not look like the run's.
-
-    Trackers have keys of their own, and the server asks none: so it is reported, and never refused.
-    """
-    key = payload.get("external_ticket_id")
-    if not isinstance(key, str) or _is_end(key, ticket_id) or _is_end(ticket_id, key):
-        return []
-    return [
-        issue(
-            "TKT132", "external_ticket_id", f"The ticket that was fetched is {shown(key)}; the run is of {ticket_id}.",
-            found=key, expected=f"{ticket_id}, or the key that its tracker has for it",
-            fix=f"If it is another ticket than {ticket_id}, stop, tell the user, and begin a run of the one that is "
-            "meant. Otherwise go on.",
-        )
-    ]  # fmt: skip
-
-
-def _is_end(short: str, whole: str) -> bool:
-    """Return whether an id is another one, or its end after a separator: `7` in `SHOP-7`, `SHOP-7` in a URL."""
-    end, text = short.strip().lstrip("#").casefold(), whole.strip().casefold()
-    return end != "" and text.endswith(end) and not text[: -len(end)][-1:].isalnum()
 
 
 def stale(revision: object, state: RunState) -> Issue:
     """Return the finding about a revision that is not the present one."""
     present = state["revision"]
+    # To Python, `True` is the number 1.
     if isinstance(revision, int) and not isinstance(revision, bool) and 0 < revision < present:
-        return issue(
-            "TKT121", "revision", f"The ticket is revision {revision}; the run is at revision {present}.",
-            found=revision, expected=str(present), fix=_AS_RETURNED,
-        )  # fmt: skip
+        message = f"The ticket is revision {revision}; the run is at revision {present}."
+        return issue("TKT121", "revision", message, found=revision, expected=str(present), fix=_AS_RETURNED)
     return changed_field("revision", revision, present)
 
 
-def past_attempt(revision: object, state: RunState) -> HistoryEntry | None:
+def past_attempt(revision: object, state: RunState) -> Attempt | None:
     """Return the attempt of the past whose revision a value names, or None."""
-    known = {} if isinstance(revision, bool) else {entry["revision"]: entry for entry in state["history"]}
-    return known.get(revision) if isinstance(revision, int) else None
+    if type(revision) is not int:
+        return None
+    return next((attempt for attempt in state["history"] if attempt["revision"] == revision), None)
 
 
 def changed_field(name: str, found: object, expected: object) -> Issue:
@@ -264,38 +164,13 @@ def changed_field(name: str, found: object, expected: object) -> Issue:
     )
 
 
-def unknown_fields(given: Mapping[str, Any], known: Sequence[str]) -> list[Issue]:
-    """Return a finding for each unknown field, as far as they are worth reading."""
-    names = [name for name in given if name not in known]
-    found = [_unknown_field(name, known) for name in names[:_MAX_UNKNOWN]]
-    more = names[_MAX_UNKNOWN:]
-    if more:
-        message = f"{len(more)} more fields are not among those of a ticket."
-        fix = "Remove these fields too."
-        found.append(
-            issue("TKT105", "", message, found=", ".join(more[:_MAX_UNKNOWN]), expected="the fields as issued", fix=fix)
-        )
-    return found
-
-
-def _unknown_field(name: str, known: Sequence[str]) -> Issue:
-    near = closest(name, known)
-    hint = f" Did you mean `{near}`?" if near else ""
-    return issue(
-        "TKT105",
-        shown(name),
-        f"`{shown(name)}` is not a field of a ticket.{hint}",
-        found=name,
-        expected="the fields as issued",
-        fix=f"Remove `{shown(name)}`; what you want to say belongs into `payload`.",
-    )
-
-
 def _text(value: object, *, beside: object) -> str:
     """Show a value; a text beside a value of another kind is quoted, so that `2` is not "2"."""
     plain = isinstance(value, str) and isinstance(beside, str)
     return str(value) if plain else canonical(cast("Any", value)).decode("ascii")
 
+
+# -- minimal tickets ---------------------------------------------------------------------------------------------------
 
 FIRST: Final = POC.stages[0].name
 
@@ -305,10 +180,7 @@ FIELDS: Final = frozenset(
 """The fields that a minimal ticket may have beside those of its stage (Governance Design §Ticket Schema)."""
 
 _INTAKE: Final = tuple(field.name for field in POC.stages[0].fields)
-_WHOLE: Final = SentTicket.__annotations__.keys() - FIELDS - {"agent_role"}
-_STAGES: Final[Mapping[str, Stage]] = {
-    stage.name: stage for stage in (*POC.stages, *([POC.closing] if POC.closing else []))
-}
+_WHOLE: Final = Ticket.__annotations__.keys() - FIELDS - {"agent_role"}
 
 
 def is_minimal(given: Mapping[str, Any]) -> bool:
@@ -316,47 +188,23 @@ def is_minimal(given: Mapping[str, Any]) -> bool:
     return len(_WHOLE & given.keys()) < 2
 
 
-def payload_of(given: Mapping[str, Any], known: Mapping[str, Any]) -> tuple[dict[str, Any], list[Issue]]:
-    """Return the payload of a minimal ticket, whose stage fields are in `payload` or beside it, and what is wrong.
-
-    `known` are the fields of the stages that passed; the ticket may hold them as they were handed in.
-    """
-    payload: object = given.get("payload") or {}
-    if not isinstance(payload, dict):
-        return {}, [no_object(payload)]
-    fields = dict(cast("dict[str, Any]", payload))
-    stage = _STAGES.get(str(given.get("state")))
-    names = [field.name for field in stage.fields] if stage else []
-    wrong: list[Issue] = []
-    for name in names:
+def minimal_payload(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the payload of a minimal ticket: that of the first stage is the ticket itself."""
+    if given.get("state") == FIRST:
         # What is optional may be given as null.
-        if given.get(name) is None and (name not in given or name in _INTAKE):
-            continue
-        if name in fields and canonical(fields[name]) != canonical(given[name]):
-            wrong.append(
-                issue(
-                    "TKT106", name, f"`{name}` is in the ticket and in its `payload`, with different values.",
-                    found=shown(given[name]), expected="one value", fix=f"Remove `{name}` from one of the two.",
-                )
-            )  # fmt: skip
-        fields[name] = given[name]
-    beside = sorted((given.keys() & known.keys()) - FIELDS - set(names))
-    wrong += [
-        changed_field(name, given[name], known[name])
-        for name in beside
-        if canonical(given[name]) != canonical(known[name])
-    ]
-    strangers = {name: value for name, value in given.items() if name not in known}
-    return fields, [*wrong, *unknown_fields(strangers, [*sorted(FIELDS), *names])]
+        return {name: given[name] for name in _INTAKE if given.get(name) is not None}
+    return given.get("payload", {})
 
 
 def first_findings(root: Path, given: Mapping[str, Any]) -> list[Issue]:
     """Return what is wrong with the minimal ticket that is to begin a run; nothing is saved before it is right."""
-    payload, wrong = payload_of(given, {})
-    return [
-        *wrong,
-        *(item for item in judge_stage(POC.stages[0], payload, {}, Surroundings(root)) if item.level != "warn"),
-    ]
+    found = judge_stage(POC.stages[0], minimal_payload(given), {}, Surroundings(root))
+    return [*_added_minimal(given), *(item for item in found if item.level != "warn")]
+
+
+def _added_minimal(given: Mapping[str, Any]) -> list[Issue]:
+    """Return the finding about fields that a minimal ticket has not; that of the first stage has no payload."""
+    return added_fields(given, FIELDS - {"payload"} if given.get("state") == FIRST else FIELDS)
 
 
 def changed_minimal(given: Mapping[str, Any], state: RunState) -> list[Issue]:
@@ -364,19 +212,17 @@ def changed_minimal(given: Mapping[str, Any], state: RunState) -> list[Issue]:
 
     In the first stage title and description may still change.
     """
-    issued: dict[str, object] = {
-        "ticket_id": state["ticket_id"],
-        **{name: value for name, value in earlier(state).items() if name in _INTAKE},
-        "state": state["state"],
-    }
-    found: list[Issue] = []
+    intake = {name: value for name, value in earlier(state).items() if name in _INTAKE}
+    issued: dict[str, object] = {"ticket_id": state["ticket_id"], **intake, "state": state["state"]}
+    found = _added_minimal(given)
     for name, value in issued.items():
         if name not in given:
             fix = f"Add `{name}` as it was when the run began."
             message = f"The ticket has no field `{name}`."
             found.append(issue("TKT104", name, message, found="nothing", expected=shown(value), fix=fix))
-        elif canonical(given[name]) != canonical(value):
+        elif not same(given[name], value):
             found.append(changed_field(name, given[name], value))
+    # The run began without a description, and only its first stage may add one.
     late = given.get("description") is not None and "description" not in issued
     if late and state["state"] != FIRST:
         found.append(changed_field("description", given["description"], None))
@@ -389,12 +235,3 @@ def issued_ticket(state: RunState) -> MinimalTicket:
     return MinimalTicket(
         ticket_id=state["ticket_id"], run_id=state["run_id"], state=state["state"], revision=state["revision"], **texts
     )
-
-
-def first_ticket(given: Mapping[str, Any]) -> MinimalTicket | None:
-    """Return the ticket with which a run could begin, from one that named no run here; None for anything else."""
-    texts = {
-        name: value for name in ("ticket_id", "run_id", "title", "description")
-        if isinstance(value := given.get(name), str) and 0 < len(value) <= MAX_TEXT_CHARS
-    }  # fmt: skip
-    return cast("MinimalTicket", {**texts, "state": FIRST, "revision": 1}) if texts else None

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from interlock.agents.role_file import prompt_path, render_agent_file
-from interlock.cli.context import resolve_root, root_option
+from interlock.cli.context import EXISTING_FILE, resolve_root, root_option
 from interlock.gates.config import load_config
 from interlock.gates.registry import outside_protocol
 
@@ -15,7 +15,7 @@ from interlock.gates.registry import outside_protocol
 @click.option(
     "--task",
     "task_file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=EXISTING_FILE,
     help="Print what ROLE is in the runs of this task: a task without a page has texts of its own.",
 )
 @root_option

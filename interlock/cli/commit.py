@@ -1,31 +1,26 @@
 """`interlock commit`, and `interlock verify --commits RANGE`: commits against what was reserved."""
 
 import os
-import shlex
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from itertools import groupby
 from pathlib import Path
 from typing import Final, TextIO
 
 import click
 
-from interlock.cli.context import json_option, print_json, root_option
-from interlock.cli.reservation_calls import calls_of, way_of
-from interlock.cli.reservation_output import command_of
+from interlock.cli.context import json_option, print_json, root_option, show_finding
+from interlock.cli.lease_calls import Way, calls_of, way_of
+from interlock.cli.lease_text import command_of
 from interlock.core.errors import Exit
-from interlock.core.text import count
-from interlock.install.errors import InstallError
-from interlock.install.files import read_raw
-from interlock.install.record import digest, recorded
+from interlock.core.finding import Finding
+from interlock.core.text import count, few
 from interlock.redaction import KeyRefused, redactor_for
-from interlock.reservations import SHORT_ID_CHARS, Breach, CommitAnswer, Report, check_commits, commit
-from interlock.reservations.answers import iso
+from interlock.reservations import SHORT_ID_CHARS, Breach, CommitAnswer, Report, check_commits, commit, iso
 from interlock.reservations.rules import shown
 
 MAX_NAMED: Final = 8
-"""So many paths are named in one line."""
+"""So many paths are named in one line, and of one commit; `--json` has them all."""
 WHO: Final = (
     "You are INTERLOCK_AGENT_ID, else the session that this shell belongs to, else user@host. "
     "Exit codes: 0 done, 1 refused or nothing to commit, 5 another agent holds a path, 2 usage or configuration."
@@ -45,7 +40,6 @@ def _not_needed(context: click.Context, parameter: click.Parameter, value: bool)
 @click.option("-F", "--file", "file", type=click.File("r"), help="Read the message from a file; - is standard input.")
 @click.option("-a", is_flag=True, hidden=True, expose_value=False, callback=_not_needed)
 @click.option("--release", is_flag=True, help="Release what was committed, where nothing else below it is changed.")
-@click.option("--anyway", is_flag=True, help="Commit what another agent wrote over too, the message about it unread.")
 @click.option(
     "--on", metavar="BRANCH", default="", help="Commit to BRANCH, though the files were reserved on another one."
 )
@@ -56,7 +50,6 @@ def commit_command(
     messages: tuple[str, ...],
     file: TextIO | None,
     release: bool,
-    anyway: bool,
     on: str,
     root: Path | None,
     as_json: bool,
@@ -81,11 +74,11 @@ def commit_command(
     with calls_of(root) as mine:
         home, way = mine.caller.root, way_of(mine, root)
         named = [from_here(path, home) for path in paths]
-        answer = commit(mine, message, named, release=release, anyway=anyway, on=on)
+        answer = commit(mine, message, named, release=release, on=on)
     if as_json:
         print_json(answer)
     else:
-        _show(answer, home, way)
+        _show(answer, way)
     if answer["errors"]:
         raise SystemExit(Exit.CONFLICT if any("conflict" in row for row in answer["errors"]) else Exit.REFUSED)
 
@@ -93,6 +86,7 @@ def commit_command(
 def from_here(path: str, home: str) -> str:
     """Return a path as seen from the root; one outside is an error of usage."""
     folder, name = os.path.split(path)
+    # The folder is resolved and the name is not: a link is committed as the link that it is.
     spelled = os.path.join(os.path.realpath(folder or "."), name)  # noqa: PTH118
     found = os.path.relpath(os.path.normpath(spelled), home)
     if found == ".." or found.startswith("../"):
@@ -100,14 +94,15 @@ def from_here(path: str, home: str) -> str:
     return found
 
 
-def _show(answer: CommitAnswer, home: str, way: tuple[str, str]) -> None:
+def _show(answer: CommitAnswer, way: Way) -> None:
     if answer.get("said"):
         click.echo(answer.get("said"), err=True)
     for row in answer["errors"]:
-        click.echo(f"error {row['code']}: {row['place']}: {row['message']}", err=True)
-        click.echo(f"  found: {row['found']}\n  expected: {row['expected']}\n  fix: {row['fix']}", err=True)
+        show_finding(
+            Finding(row["code"], "error", row["place"], row["message"], row["found"], row["expected"], row["fix"])
+        )
         if (call := row.get("next")) is not None:
-            click.echo(f"  next: {command_of(call, *way)}", err=True)
+            click.echo(f"  next: {command_of(call, way.up, way.tail)}", err=True)
     for line in answer.get("disturbed", ()):
         click.echo(f"note: {line}", err=True)
     if answer["commit"] is None:
@@ -116,42 +111,10 @@ def _show(answer: CommitAnswer, home: str, way: tuple[str, str]) -> None:
     freed = f"; {len(answer['released'])} released" if answer["released"] else ""
     where = f" on {shown(answer.get('branch', ''))}"
     click.echo(f"{count(answer['paths'], 'path')} committed{where}: {_named(answer['paths'])}{freed}", err=True)
-    _show_left(answer, home)
-
-
-def _show_left(answer: CommitAnswer, home: str) -> None:
-    """Say what stays as it is: one line for each holder, and how one takes along what nobody holds."""
-    known = _of_init(Path(home))
-    for holder, rows in groupby(answer["left"], key=lambda row: row["holder"]):
-        paths = [row["path"] for row in rows if holder is not None or row["path"] not in known]
-        if not paths:
-            continue
-        if holder is not None:
-            click.echo(f"left: {_named(paths)} ({shown(holder)})", err=True)
-            continue
-        here = [shlex.quote(shown(os.path.relpath(os.path.join(home, path)))) for path in paths[:MAX_NAMED]]  # noqa: PTH118
-        click.echo(
-            f"left: {_named(paths)} (nobody holds it; if it is yours: interlock reserve {' '.join(here)})", err=True
-        )
-    if more := answer["left_count"] - len(answer["left"]):
-        click.echo(f"left: {more} more", err=True)
-
-
-def _of_init(home: Path) -> set[str]:
-    """Return the files that are as `interlock init` wrote them: nobody's forgotten work."""
-    with suppress(InstallError, OSError):
-        rows = recorded(home)
-        return {row["path"] for row in rows if digest(read_raw(home / row["path"])) == row["after"]}
-    return set()
 
 
 def _named(paths: Sequence[str]) -> str:
-    more = f" and {len(paths) - MAX_NAMED} more" if paths[MAX_NAMED:] else ""
-    return ", ".join(map(shown, paths[:MAX_NAMED])) + more
-
-
-MAX_LISTED: Final = 8
-"""So many paths of one commit are listed; `--json` has them all."""
+    return few([shown(path) for path in paths], MAX_NAMED)
 
 
 def show_commits(
@@ -159,13 +122,12 @@ def show_commits(
     wanted: str,
     journals: Sequence[Path],
     *,
-    allow_unproven: bool,
     allow_incomplete: bool,
     as_json: bool,
 ) -> None:
     """Check a range, print what was found, and exit with 0 or 1."""
     report = check_commits(str(root or Path.cwd()), wanted, [str(path) for path in journals])
-    good = report.is_good(allow_unproven=allow_unproven, allow_incomplete=allow_incomplete)
+    good = report.verdict == "clean" or (report.verdict == "incomplete" and allow_incomplete)
     if as_json:
         print_json({**report.to_json(), "ok": good})
     else:
@@ -174,38 +136,27 @@ def show_commits(
 
 
 def _show_report(report: Report) -> None:
-    for _, rows in groupby(report.findings, key=lambda finding: finding.commit):
+    for _, rows in groupby(report.findings, key=lambda finding: finding.commit.id):
         each = list(rows)
-        for finding in each[:MAX_LISTED]:
-            _show_finding(finding)
-        if len(each) > MAX_LISTED:
-            more = count(len(each) - MAX_LISTED, "path")
-            click.echo(f"{each[0].commit[:SHORT_ID_CHARS]}: and {more} more; --json lists all")
+        for finding in each[:MAX_NAMED]:
+            _show_breach(finding)
+        if len(each) > MAX_NAMED:
+            more = count(len(each) - MAX_NAMED, "path")
+            click.echo(f"{each[0].commit.id[:SHORT_ID_CHARS]}: and {more} more; --json lists all")
     unknown = report.count("incomplete")
     for store, gaps in report.missing.items() if unknown else ():
-        numbers = ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in gaps[:MAX_LISTED])
-        click.echo(f"note: events {numbers} of the store {store} are in no journal here, so what was held then is not "
-                   "known. `--journal FILE` reads another one; `--allow-incomplete` lets it pass.")  # fmt: skip
-    if report.later:
-        verb = "is" if report.later == 1 else "are"
-        click.echo(f"note: {count(report.later, 'commit')} {verb} younger than the last event ({iso(report.last_at)}); "
-                   "what was reserved after it is not known.")  # fmt: skip
-    parts = [
-        f"{report.count('proven')} made by `interlock commit`",
-        f"{report.count('free')} of what nobody held",
-        *([f"{unknown} not known"] if unknown else []),
-        f"{report.count('unproven')} unproven",
-        f"{report.count('refused')} refused",
-    ]
-    click.echo(f"{report.range}: {report.verdict}; {count(len(report.verdicts), 'commit')}: {', '.join(parts)}")
+        numbers = ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in gaps[:MAX_NAMED])
+        text = f"events {numbers} of the store {store} are in no journal here, so what was held then is not known"
+        click.echo(f"note: {text}. `--journal FILE` reads another one; `--allow-incomplete` lets it pass.")
+    parts = f"{report.count('clean')} clean, {unknown} not known, {report.count('refused')} refused"
+    click.echo(f"{report.range}: {report.verdict}; {count(len(report.verdicts), 'commit')}: {parts}")
 
 
-def _show_finding(row: Breach) -> None:
+def _show_breach(row: Breach) -> None:
     held, finding = row.held, row.finding
     times = f"from {iso(held.since)} to {iso(held.until)}"
     ending = f", {held.ending}" if held.ending else ""
-    click.echo(f"{row.commit[:SHORT_ID_CHARS]}: {finding.code} {shown(finding.path)}: {finding.message}")
-    click.echo(f"  lease: {held.reservation_id}, {shown(held.pattern)}, of {shown(held.agent)}, token {held.token}, "
-               f"{times}{ending}")  # fmt: skip
-    click.echo(f"  found: {finding.found}; it says it is by {shown(row.committer)}")
+    lease = f"{held.reservation_id}, {shown(held.pattern)}, of {shown(held.agent)}, token {held.token}, {times}{ending}"
+    click.echo(f"{row.commit.id[:SHORT_ID_CHARS]}: {finding.code} {shown(finding.path)}: {finding.message}")
+    click.echo(f"  lease: {lease}\n  found: {finding.found}; it says it is by {shown(row.commit.committer)}")
     click.echo(f"  expected: {finding.expected}\n  fix: {finding.fix}")

@@ -1,24 +1,32 @@
-"""What the commands share: options, the root, the two streams, and findings in the form that was asked for."""
+"""What the commands share: options, the root, JSON or text, findings in the form that was asked for, and tables."""
 
+import difflib
 import json
 import math
 import os
 import shlex
+import shutil
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from io import StringIO
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar, cast
+from typing import Any, Final, NoReturn, TypeVar, cast
 
 import click
 from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from interlock import __version__
 from interlock.catalog import catalog
 from interlock.core.finding import Finding
 from interlock.core.project import find_root
 from interlock.core.render import FORMS, OF_SERVICES, Form, checked, render
+from interlock.core.text import one_line
 
 DataT = TypeVar("DataT")
+
+_UNCUT_COLUMNS: Final = 10_000
 
 
 def talk() -> Console:
@@ -38,6 +46,9 @@ def show(data: DataT, text: Callable[[DataT], object], *, as_json: bool) -> None
     else:
         text(data)
 
+
+EXISTING_FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
+NEW_FILE: Final = click.Path(dir_okay=False, path_type=Path)
 
 root_option = click.option(
     "--root",
@@ -61,6 +72,7 @@ def finite(context: click.Context, parameter: click.Parameter, value: float) -> 
 
 def login_name() -> str:
     """Return the login name of who runs this process: that of its user, whatever the environment says."""
+    # The variables LOGNAME and USER would do, but an agent can set them, and the name is evidence of who decided.
     import pwd  # noqa: PLC0415
 
     try:
@@ -74,6 +86,50 @@ def resolve_root(root: Path | None) -> Path:
     return root.resolve() if root is not None else Path(find_root(""))
 
 
+def show_finding(finding: Finding, *, err: bool = True) -> None:
+    """Print a finding: in one line place, code, part and message; below, what was found, what is right, what to do."""
+    place = f"{finding.location}: " if finding.location else ""
+    part = f" {finding.field}" if finding.field else ""
+    click.echo(f"{place}{finding.level} {finding.code}{part}: {finding.message}", err=err)
+    for name, text in (("found", finding.found), ("expected", finding.expected), ("fix", finding.fix)):
+        if text:
+            click.echo(f"  {name}: " + text.replace("\n", "\n            "), err=err)
+
+
+def diff_text(before: bytes, after: bytes, before_name: str, after_name: str) -> str:
+    """Return how two files differ; empty when they do not."""
+    texts = [each.decode("utf-8", "replace").splitlines(keepends=True) for each in (before, after)]
+    lines = difflib.unified_diff(texts[0], texts[1], before_name, after_name)
+    return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
+
+
+def show_table(title: str, head: Sequence[str], rows: Iterable[Sequence[object]], *, wrap: str = "") -> None:
+    """Print a table of the columns that hold anything; nothing without rows.
+
+    On a terminal the column `wrap` takes several lines where the table is too wide; into a pipe each row is one line.
+    """
+    cells = [[one_line(str(cell)) for cell in row] for row in rows]
+    if not cells:
+        return
+    drawn = Table(box=None, padding=(0, 2, 0, 0), header_style="")
+    # A column in which no row has anything, such as reasons, is left out.
+    used = [at for at in range(len(head)) if any(row[at] for row in cells)]
+    for at in used:
+        drawn.add_column(head[at], no_wrap=head[at] != wrap)
+    for row in cells:
+        # Names of others are plain text: Rich would read brackets in them as its markup.
+        drawn.add_row(*(Text(row[at]) for at in used))
+    width = shutil.get_terminal_size().columns - 2 if sys.stdout.isatty() else _UNCUT_COLUMNS
+    # Rich pads each line to the width of the table; what is printed ends where its text ends.
+    console = Console(width=width, color_system=None, file=StringIO())
+    with console.capture() as lines:
+        console.print(drawn)
+    if title:
+        click.echo(title)
+    for line in lines.get().splitlines():
+        click.echo(f"  {line.rstrip()}")
+
+
 def warn_of_configuration(root: Path) -> None:
     """Say on stderr what is wrong with a project's configuration; a server that goes on answers its calls with that."""
     from interlock.gates import build_protocol  # noqa: PLC0415
@@ -84,7 +140,7 @@ def warn_of_configuration(root: Path) -> None:
         build_protocol(load_config(root))
     except ConfigError as error:
         for item in error.problems:
-            click.echo(f"warning {item.code}: {item.text}\n  fix: {item.fix}", err=True)
+            show_finding(item._replace(level="warning"))
         click.echo("Calls that need the configuration are refused with this until it is fixed.", err=True)
 
 
@@ -124,6 +180,7 @@ def report(
     and a person reads what `text` prints.
     """
     if form in OF_SERVICES:
+        # A service shows a finding at its file, which it knows by the path in the repository.
         rows = [row._replace(path=_from(root, row.path or path)) for row in findings]
         click.echo(render(checked(rows), form, rules=catalog().values(), version=__version__), nl=False)
     elif form == "json":

@@ -16,7 +16,6 @@ from interlock.doctor import Check, Proof, Report, diagnose, prove
 from interlock.doctor.checks import scene
 
 _STYLES: Final = {"ok": "green", "warn": "yellow", "fail": "red"}
-_MARKS: Final = {True: "refused", False: "OPEN"}
 
 
 @click.command("doctor")
@@ -62,37 +61,36 @@ def _findings(found: Sequence[tuple[Check, Report]], proofs: Sequence[Proof]) ->
 def _data(
     home: Path, found: Sequence[tuple[Check, Report]], proofs: Sequence[Proof], *, ok: bool, proving: bool
 ) -> dict[str, Any]:
-    checks = [{"id": check.id, "what": check.what, "how": check.how, **asdict(finding)} for check, finding in found]
-    points = [
-        {"door": row.name, "how": row.how, "refused": row.refused, "found": row.found, "fix": row.fix} for row in proofs
-    ]
+    checks = [{"id": check.id, "what": check.what, **asdict(row)} for check, row in found]
     data = {"schema": "interlock.doctor/1", "root": str(home), "ok": ok, "checks": checks}
-    return {**data, "doors": points} if proving else data
+    return {**data, "entry_points": [asdict(row) for row in proofs]} if proving else data
 
 
 def _show(home: Path, found: Sequence[tuple[Check, Report]]) -> None:
     click.echo(f"in {home}:")
     width = max(len(check.id) for check, _ in found)
-    for check, finding in found:
-        verdict = click.style(f"{finding.verdict:4}", fg=_STYLES[finding.verdict])
-        click.echo(f"  {verdict}  {check.id:{width}}  {one_line(finding.found)}")
-        if finding.fix:
-            click.echo(f"  {'':4}  {'':{width}}  fix: {one_line(finding.fix)}")
-    counts = {name: sum(finding.verdict == name for _, finding in found) for name in _STYLES}
-    click.echo(f"{len(found)} checks: " + ", ".join(f"{count} {name}" for name, count in counts.items()))
+    for check, row in found:
+        verdict = click.style(f"{row.verdict:4}", fg=_STYLES[row.verdict])
+        _show_row(f"{verdict}  {check.id:{width}}", one_line(row.found), row.fix, width + 6)
+    verdicts = [row.verdict for _, row in found]
+    click.echo(f"{len(found)} checks: " + ", ".join(f"{verdicts.count(name)} {name}" for name in _STYLES))
 
 
 def _show_proofs(proofs: Sequence[Proof]) -> None:
     click.echo("a conflict at each installed entry point:")
     width = max(len(row.name) for row in proofs)
     for row in proofs:
-        word = "undone" if row.is_undone else _MARKS[row.refused]
+        word = "undone" if row.is_undone and row.refused else "refused" if row.refused else "OPEN"
         mark = click.style(f"{word:7}", fg="green" if row.refused else "red", bold=not row.refused)
-        click.echo(f"  {mark}  {row.name:{width}}  {one_line(row.how) if row.refused else one_line(row.found)}")
-        if row.fix:
-            click.echo(f"  {'':7}  {'':{width}}  fix: {one_line(row.fix)}")
+        _show_row(f"{mark}  {row.name:{width}}", one_line(row.how if row.refused else row.found), row.fix, width + 9)
     bad = [row.name for row in proofs if not row.refused]
     if bad:
         click.echo(click.style(f"OPEN: {', '.join(bad)}: what others hold is not safe there", fg="red", bold=True))
     else:
         click.echo(f"all {len(proofs)} entry points refuse a conflict, or undo it")
+
+
+def _show_row(head: str, text: str, fix: str, indent: int) -> None:
+    click.echo(f"  {head}  {text}")
+    if fix:
+        click.echo(f"  {'':{indent}}  fix: {one_line(fix)}")

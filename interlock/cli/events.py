@@ -26,6 +26,7 @@ EVENTS: Final[Mapping[str, tuple[str, ...]]] = {
     "unqueued": ("waited_seconds",),
     "scope_lost": ("blockers",),
     "leases_trouble": ("code", "message"),
+    "not_notified": ("code", "message"),
     "summary": (),
 }
 """What each kind of event holds beside `kind`, `at` and `run_id`; a summary holds what `interlock status` prints."""
@@ -60,6 +61,7 @@ class EventStream:
         unread = f"stopped: nobody reads the events; the run is kept. Go on with: {again}"
         events = cls(run_id, sys.stdout, unread=unread)
         events.notice({"kind": "run", "schema": SCHEMA, "task_id": task_id})
+        # A runner in Python that prints would break the lines of JSON.
         with redirect_stdout(sys.stderr):
             yield events
 

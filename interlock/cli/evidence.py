@@ -2,13 +2,13 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
-from interlock.cli.context import json_option, print_json, resolve_root, root_option
+from interlock.cli.context import json_option, print_json, resolve_root, root_option, show_finding
 from interlock.core.errors import Exit
-from interlock.gates.by_hand import TASK_ID, collect_by_hand
+from interlock.gates.by_hand import collect_by_hand
 
 if TYPE_CHECKING:
     from interlock.envelope.protocol import EvidenceKey
@@ -33,19 +33,11 @@ def evidence_command() -> None:
 def _command(key: "EvidenceKey", text: str) -> click.Command:
     @click.command(key, help=text)
     @click.argument("page")
-    @click.option("--task-id", default=TASK_ID, show_default=True, help="The task that the evidence is of.")
-    @click.option("--attempt", type=click.IntRange(min=1), default=1, show_default=True, help="Its rework round.")
-    @click.option("--out", type=click.Path(file_okay=False, path_type=Path), metavar="DIR",
-                  help="Where `artifacts/` is; default: the root.")  # fmt: skip
-    @click.option("--timeout", "timeout_seconds", type=click.FloatRange(min=1), default=60.0, show_default=True,
-                  help="Seconds that the browser may take.")  # fmt: skip
     @root_option
     @json_option
-    def command(root: Path | None, out: Path | None, page: str, as_json: bool, **rest: Any) -> None:
+    def command(root: Path | None, page: str, as_json: bool) -> None:
         home = resolve_root(root)
-        if out is not None:
-            out.mkdir(parents=True, exist_ok=True)
-        (collection,) = collect_by_hand(_below(home, page), [key], root=home, out=out, **rest)
+        (collection,) = collect_by_hand(_below(home, page), [key], root=home)
         if as_json:
             from interlock.gates.manifest import to_json  # noqa: PLC0415
 
@@ -73,10 +65,7 @@ def _show(collection: "Collection") -> None:
         click.echo(file.path)
     click.echo(collection.manifest)
     for finding in collection.findings:
-        click.echo(f"{finding.level} {finding.code}: {finding.message}", err=True)
-        click.echo(f"  found: {finding.found}", err=True)
-        if finding.level == "error":
-            click.echo(f"  fix: {finding.fix}", err=True)
+        show_finding(finding)
     click.echo("ok" if collection.ok else "refused", err=True)
 
 

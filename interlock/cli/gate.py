@@ -5,8 +5,6 @@ from collections import Counter
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import replace
-from fnmatch import fnmatchcase
-from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NoReturn
@@ -16,8 +14,9 @@ from rich.console import Console
 
 from interlock import graph
 from interlock.agents.model_spec import OPTION
-from interlock.cli.completion import complete_model
 from interlock.cli.context import (
+    EXISTING_FILE,
+    NEW_FILE,
     accept_option,
     asked,
     form_option,
@@ -25,13 +24,15 @@ from interlock.cli.context import (
     report,
     resolve_root,
     root_option,
+    show_finding,
     talk,
 )
-from interlock.cli.progress import Sparse
+from interlock.cli.screen import Sparse
 from interlock.core.errors import Exit
 from interlock.core.finding import Finding
+from interlock.core.process import Ended
 from interlock.core.render import Form
-from interlock.core.text import count, few
+from interlock.core.text import count, few, shown
 from interlock.envelope.protocol import GateSpec
 from interlock.gates import in_scope
 from interlock.gates.checks.sealed import FAULTS, fault_of
@@ -50,43 +51,28 @@ from interlock.gates.sealed import (
     summary,
     write,
 )
-from interlock.graph import (
-    Policy,
-    RunStore,
-    Task,
-    base_faults,
-    case_of,
-    checked_base,
-    frozen_of,
-    left_before,
-    load_task,
-    make_policy,
-    preflight,
-    prepare,
-    runs_of,
-    sealing_error,
-    staffed,
-    unapproved_bases,
-)
 
 _SHOWN = 10
 _VACANT = "RUN620"
 """Nobody runs a role: its gates can be checked all the same."""
-_USUAL = ("task.toml", "*.task.toml", "tasks/*.toml")
-"""Where task files are, from the root."""
 
 
 @click.command("gate")
 @click.argument("gate_id", metavar="GATE")
 @click.option(
-    "--task", "task_file", type=click.Path(dir_okay=False, path_type=Path),
-    help="The task file, for its scope and `may_change`; by default the only one of task.toml, *.task.toml and "
-    "tasks/*.toml in the root.",
-)  # fmt: skip
-@click.option("--base", "revision", metavar="REV|start", default="HEAD", show_default=True,
-              help="What the work is compared with: a commit, or the start of the task's newest run.")  # fmt: skip
-@click.option("--as-configured", is_flag=True,
-              help="Judge by interlock.toml and the task file as they are now, not as in the base.")  # fmt: skip
+    "--task",
+    "task_file",
+    type=NEW_FILE,
+    help="The task file, for its scope and `may_change`; by default task.toml in the root.",
+)
+@click.option(
+    "--base",
+    "revision",
+    metavar="REV|start",
+    default="HEAD",
+    show_default=True,
+    help="What the work is compared with: a commit, or the start of the task's newest run.",
+)
 @root_option
 @json_option
 @form_option
@@ -94,7 +80,6 @@ def gate_command(
     gate_id: str,
     task_file: Path | None,
     revision: str,
-    as_configured: bool,
     root: Path | None,
     as_json: bool,
     form: str | None,
@@ -108,9 +93,9 @@ def gate_command(
     folder, wanted = resolve_root(root), asked(form, as_json=as_json)
     console = talk()
     base, about = _base(folder, task_file, revision)
-    with _settings(folder, base, as_configured=as_configured) as place:
-        task = load_task(_task_in(place, folder, task_file))
-        policy = make_policy(task, load_config(place), folder)
+    with _settings(folder, base, task_file) as place:
+        task = graph.load_task(_task_in(place, folder, task_file))
+        policy = graph.make_policy(task, load_config(place), folder)
     gate = policy.protocol.gates.get(gate_id)
     if gate is None or not gate.command:
         known = ", ".join(row.id for row in policy.protocol.gates.values() if row.command) or "none"
@@ -122,8 +107,6 @@ def gate_command(
     if wanted == "text":
         console.print(f"compared with {about}", style="dim", markup=False)
     done, said = _sealed(gate, folder, task, policy, base, console)
-    if said["outside"] and wanted == "text":
-        _name(console, said["outside"])
     data = {"schema": "interlock.gate/1", "gate": gate_id, "task_id": task.task_id, "ok": done.ok, **said}
     code = Exit.GOOD if done.ok else Exit.REFUSED
     report(map(_finding, done.faults), wanted, folder, data, lambda: _show(gate, done, said), code=code)
@@ -133,10 +116,11 @@ def _base(folder: Path, task_file: Path | None, revision: str) -> tuple[Base, st
     """Return the base, and what it is in words."""
     top, relative = place_of(folder)
     store = Store(top)
+    # The newest run that froze its start counts: older ones have another base.
     if revision == "start":
-        task = load_task(_task_in(folder, folder, task_file))
-        for run_id in runs_of(folder, "runs", task.task_id):
-            frozen = frozen_of(RunStore(folder, run_id).load()[1].sealing)
+        task = graph.load_task(_task_in(folder, folder, task_file))
+        for run_id in graph.runs_of(folder, "runs", task.task_id):
+            frozen = graph.frozen_of(graph.RunStore(folder, run_id).load()[1].sealing)
             if frozen is not None:
                 return Base(store, frozen.base, frozen.root), f"the start of run {run_id}"
         raise click.UsageError(f"no run of {task.task_id} froze its start; name a commit with --base")
@@ -149,50 +133,39 @@ def _base(folder: Path, task_file: Path | None, revision: str) -> tuple[Base, st
 
 
 @contextmanager
-def _settings(folder: Path, base: Base, *, as_configured: bool) -> Generator[Path]:
-    """Yield a folder with the configuration and the task files of the base; with `as_configured` the project's own."""
-    if as_configured:
-        yield folder
-        return
+def _settings(folder: Path, base: Base, task_file: Path | None) -> Generator[Path]:
+    """Yield a folder with the configuration and the task files of the base."""
+    named = "" if task_file is None else os.path.relpath(task_file.resolve(), folder)
     with TemporaryDirectory(prefix="interlock-") as name:
+        # Besides the task file that is named those in the root and one folder below it, which it may refer to: nothing
+        # else of the base says how the work is judged.
         for inside in base.files:
             path = base.outside(inside)
-            if path in (FILE, PYPROJECT) or (path is not None and path.endswith(".toml") and path.count("/") <= 1):
+            if path in (FILE, PYPROJECT, named) or (
+                path is not None and path.endswith(".toml") and path.count("/") <= 1
+            ):
                 place = Path(name, path)
                 place.parent.mkdir(parents=True, exist_ok=True)
                 place.write_bytes(base.content(inside) or b"")
+        # Without it the project would seem to have no configuration, and the refusal would name another cause.
         if not Path(name, FILE).exists() and (folder / FILE).exists():
-            raise click.UsageError(
-                f"{FILE} is not in the base, so that nothing says how it is judged; commit it, or add --as-configured"
-            )
+            raise click.UsageError(f"{FILE} is not in the base, so that nothing says how it is judged; commit it")
         yield Path(name)
 
 
 def _task_in(place: Path, folder: Path, task_file: Path | None) -> Path:
-    """Return the task file, or the only one in the usual places, in a folder that stands for the project."""
-    if task_file is not None:
-        found = place / os.path.relpath(task_file.resolve(), folder)
-        if place != folder and not found.exists():
-            raise click.UsageError(f"{task_file} is not in the base; commit it, or add --as-configured")
-        return found
-    names = sorted({path for pattern in _USUAL for path in place.glob(pattern) if path.is_file()})
-    if len(names) == 1:
-        return names[0]
-    where = "here" if place == folder else "in the base"
-    shown = ", ".join(os.path.relpath(path, place) for path in names[:_SHOWN]) + (" …" if len(names) > _SHOWN else "")
-    there = place != folder and any(fnmatchcase(path.name, "*.toml") for path in folder.glob("*.toml"))
-    hint = "; commit it, or add --as-configured" if there and not names else ""
-    raise click.UsageError(
-        f"name the task file with --task; there are {len(names)} {where}: {shown}"
-        if names
-        else f"name the task file with --task; there is none {where}, of {', '.join(_USUAL)}{hint}"
-    )
+    """Return the task file in a folder that stands for the project."""
+    name = "task.toml" if task_file is None else os.path.relpath(task_file.resolve(), folder)
+    if not (place / name).exists():
+        where = "here" if place == folder else "in the base; commit it"
+        raise click.UsageError(f"{name} is not {where}, or name another task file with --task")
+    return place / name
 
 
 def _sealed(
-    gate: GateSpec, folder: Path, task: Task, policy: Policy, base: Base, console: Console
+    gate: GateSpec, folder: Path, task: graph.Task, policy: graph.Policy, base: Base, console: Console
 ) -> tuple[SealedRun, dict[str, Any]]:
-    seldom = Sparse(lambda line: console.print(line, style="dim", markup=False))
+    seldom = Sparse.on(console)
     with console.status(f"{gate.id}: freezing the tree") as status:
 
         def said(line: str) -> None:
@@ -201,9 +174,10 @@ def _sealed(
                 seldom(f"{gate.id}: {line}")
 
         frozen = freeze(folder, [(gate, policy.seals[gate.id])], base=base.tree, note=said)
-        case = case_of(folder, gate, policy, frozen)
-        check = checked_base(case, task, said)
-        if (error := sealing_error({gate.id: check})) is not None:
+        case = graph.case_of(folder, gate, policy, frozen)
+        check = graph.checked_base(case, task, said)
+        # What the base itself breaks says nothing about the work, so it is an error and no verdict.
+        if (error := graph.sealing_error({gate.id: check})) is not None:
             raise error
         if why := check.tests.run.judge or check.tests.run.problem:
             message = f"The tests of the base cannot be watched: {why}."
@@ -211,21 +185,28 @@ def _sealed(
         work = Work(task.scope, task.may_change)
         said("its tests run")
         done = judge(case, work, check, progress=said)
+    # Tests that pass on a tree without any work prove nothing about the work.
     if done.ok and not done.choice.taken:
         done = replace(done, faults=(_idle(done, check.product.patterns),))
-    outside = [path for path in done.choice.held if not in_scope(path, task.scope)]
+    outside = tuple(path for path in done.choice.held if not in_scope(path, task.scope))
+    # Beside the checkout, where no later run takes it for evidence.
     log = f"{case.store.folder}/gate/{gate.id}.log"
     write(log, done.execution.output.finish()[0])
-    ended = done.execution.ended
-    return done, {
-        **summary(case, done, replace(work, outside=tuple(outside)), check),
-        "seconds": round(ended.seconds, 3), "exit_status": ended.exit_status, "timed_out": ended.timed_out, "log": log,
-        "note": check.note,
-    }  # fmt: skip
+    data = summary(case, done, replace(work, outside=outside), check)
+    return done, {**data, **_ended(done.execution.ended, log), "note": check.note}
+
+
+def _ended(ended: Ended, log: str) -> dict[str, Any]:
+    return {
+        "seconds": round(ended.seconds, 3),
+        "exit_status": ended.exit_status,
+        "timed_out": ended.timed_out,
+        "log": log,
+    }
 
 
 def _idle(done: SealedRun, product: tuple[str, ...]) -> Finding:
-    held = ", ".join([*done.choice.held][:_SHOWN])
+    held = few(list(done.choice.held), _SHOWN)
     found = f"changed, and no product: {held}" if held else "no file differs"
     return fault_of("idle", "", found)._replace(expected=f"a change of {', '.join(product)}")
 
@@ -236,10 +217,7 @@ def _unsealed(gate: GateSpec, folder: Path, form: Form) -> NoReturn:
     log = str(Store(place_of(folder)[0]).folder / "gate" / f"{gate.id}.log")
     write(log, output.finish()[0])
     good = ended.exit_status == 0
-    data = {
-        "schema": "interlock.gate/1", "gate": gate.id, "ok": good, "level": "unsealed",
-        "exit_status": ended.exit_status, "timed_out": ended.timed_out, "seconds": round(ended.seconds, 3), "log": log,
-    }  # fmt: skip
+    data = {"schema": "interlock.gate/1", "gate": gate.id, "ok": good, "level": "unsealed", **_ended(ended, log)}
     how = "timed out" if ended.timed_out else f"exit status {ended.exit_status}"
     failed = Finding("EVD555", "error", gate.id, f"{gate.id} is not passed.", how, "exit status 0", f"Read {log}.")
     text = f"{gate.id} {'passed' if good else 'not passed'}: {how}, {ended.seconds:.1f} s, not sealed\n  log: {log}"
@@ -249,42 +227,35 @@ def _unsealed(gate: GateSpec, folder: Path, form: Form) -> NoReturn:
 
 def _finding(fault: Finding) -> Finding:
     """Return a fault of the tests by the code that the evidence has for it, at the file of its test."""
+    # A test is named by its file, two colons and the rest.
     return fault._replace(code=FAULTS[fault.code][0], path=fault.field.partition("::")[0])
-
-
-def _name(console: Console, paths: list[str]) -> None:
-    what = "differs from the base and has" if len(paths) == 1 else "differ from the base and have"
-    console.print(f"{count(paths, 'file')} outside the scope {what} no effect:", style="yellow")
-    for path in paths[:_SHOWN]:
-        console.print(f"  {path}", markup=False)
-    if len(paths) > _SHOWN:
-        console.print(f"  and {len(paths) - _SHOWN} more")
 
 
 def _show(gate: GateSpec, done: SealedRun, said: dict[str, Any]) -> None:
     counts = ", ".join(f"{number} {name}" for name, number in said["counts"].items()) or "by its exit status"
     level = "sealed" if said["level"] == "namespaces" else "sealed without namespaces"
     click.echo(f"{gate.id} {'passed' if done.ok else 'not passed'}: {counts}, {said['seconds']:.1f} s, {level}")
-    for row in map(_finding, done.faults[:_SHOWN]):
-        click.echo(f"  {row.code} {row.message}")
-        click.echo(f"    found:    {' '.join(row.found.split())[:300]}")
-        click.echo(f"    expected: {row.expected}")
-        click.echo(f"    fix:      {row.fix}")
+    for fault in done.faults[:_SHOWN]:
+        show_finding(_finding(fault)._replace(found=shown(fault.found, 300)), err=False)
     if len(done.faults) > _SHOWN:
         click.echo(f"  and {len(done.faults) - _SHOWN} more")
-    if not done.faults and said["note"]:
-        click.echo(f"  note: {said['note']}")
-    click.echo(f"  judged: {count(said['taken'], 'file')} of the product that {_differ(said['taken'])} from the base")
-    titles = (
-        ("kept as in the base", said["held_back"]), ("new tests", said["new"]), ("skipped", said["skipped"]),
-        ("new files, no product", said["added"]),
-        ("silences a checker", said["suppressions"]),
-    )  # fmt: skip
-    for title, paths in titles:
-        if paths:
-            click.echo(f"  {title}: {', '.join(paths[:_SHOWN])}{' …' if len(paths) > _SHOWN else ''}")
+    verb = "differs" if len(said["taken"]) == 1 else "differ"
+    click.echo(f"  judged: {count(said['taken'], 'file')} of the product that {verb} from the base")
+    titles = {
+        "kept as in the base": "held_back",
+        "new tests": "new",
+        "skipped": "skipped",
+        "new files, no product": "added",
+        "silences a checker": "suppressions",
+        "outside the scope, without effect": "outside",
+    }
+    for title, key in titles.items():
+        if said[key]:
+            click.echo(f"  {title}: {few(said[key], _SHOWN)}")
     if said["held_back"] and done.faults:
         click.echo(f'  to let the work change one: commit may_change = ["{said["held_back"][0]}"] in the task file')
+    if not done.faults and said["note"]:
+        click.echo(f"  note: {said['note']}")
     if done.heldout is not None:
         click.echo(f"  held out: {done.heldout['passed']} of {done.heldout['total']} passed")
     click.echo(f"  log: {said['log']}")
@@ -294,28 +265,19 @@ def _judged(gate_id: str, check: BaseCheck) -> dict[str, Any]:
     """Return what a gate judges, by the run of its base, as JSON values."""
     tests = check.tests.run
     collected = {each.file for each in tests.cases}
-    frozen = sorted(check.product.frozen, key=lambda path: (path not in collected, path))
     return {
-        "gate": gate_id, "runner": tests.runner, "observed": tests.sessions > 0,
-        "product": list(check.product.patterns), "frozen": frozen,
+        "gate": gate_id,
+        "runner": tests.runner,
+        "observed": tests.sessions > 0,
+        "product": list(check.product.patterns),
+        "frozen": sorted(check.product.frozen, key=lambda path: (path not in collected, path)),
         "tests": dict(Counter(each.outcome for each in tests.cases)),
-    }  # fmt: skip
-
-
-def _differ(paths: list[str]) -> str:
-    return "differs" if len(paths) == 1 else "differ"
+    }
 
 
 @click.command("check")
-@click.argument("task_file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option(
-    OPTION,
-    "models",
-    multiple=True,
-    metavar="[ROLE=]SPEC",
-    shell_complete=complete_model,
-    help="As for `interlock run`.",
-)
+@click.argument("task_file", type=EXISTING_FILE)
+@click.option(OPTION, "models", multiple=True, metavar="[ROLE=]SPEC", help="As for `interlock run`.")
 @accept_option
 @root_option
 @json_option
@@ -330,40 +292,35 @@ def check_command(
     Exit 0 when it can, 2 when it cannot.
     """
     folder, wanted = resolve_root(root), asked(form, as_json=as_json)
-    task = staffed(load_task(task_file), load_config(folder), folder, models)
-    prepared = prepare(folder, task)
-    faults, gates = [*preflight(prepared)], dict[str, BaseCheck]()
+    task = graph.staffed(graph.load_task(task_file), load_config(folder), folder, models)
+    prepared = graph.prepare(folder, task)
+    faults, gates = [*graph.preflight(prepared)], dict[str, BaseCheck]()
 
     def view(run_id: str) -> "graph.RunView":
         # LangGraph takes half a second to import, and most tasks have no run yet.
         return graph.view_run(run_id, root=folder)
 
+    # The tests take minutes: they wait until the rest is right. A role without a runner does not change them.
     if not any(fault.level == "error" and fault.code != _VACANT for fault in faults):
         console = talk()
-        faults += base_faults(
+        faults += graph.base_faults(
             folder,
             task,
             prepared.policy,
-            Sparse(lambda line: console.print(line, style="dim", markup=False)),
-            earlier=() if accept_base else unapproved_bases(folder, task.task_id, view),
-            left=(lambda _base, _products: None) if accept_base else partial(left_before, folder, task, view=view),
+            Sparse.on(console),
+            earlier=() if accept_base else graph.earlier_runs(folder, task.task_id, view),
             seen=gates.update,
         )
     errors = [fault for fault in faults if fault.level == "error"]
-    rows = [
-        {"code": row.code, "key": row.field, "message": row.message, "fix": row.fix, "level": row.level,
-         "path": row.path or str(task_file)}
-        for row in faults
-    ]  # fmt: skip
     judged = [_judged(gate_id, check) for gate_id, check in gates.items() if not check.faults]
-    data = {
-        "schema": "interlock.check/1", "task_id": task.task_id, "ok": not errors, "findings": rows, "gates": judged,
-    }  # fmt: skip
+    keys = ("code", "message", "fix", "level", "path")
+    named = [fault._replace(path=fault.path or str(task_file)) for fault in faults]
+    rows = [{"key": fault.field, **{key: getattr(fault, key) for key in keys}} for fault in named]
+    data = {"schema": "interlock.check/1", "task_id": task.task_id, "ok": not errors, "findings": rows, "gates": judged}
 
     def text() -> None:
-        for row in rows:
-            click.echo(f"{row['level']} {row['code']}: {row['path']}: {row['key']}: {row['message']}")
-            click.echo(f"  fix: {row['fix']}")
+        for fault in named:
+            show_finding(fault, err=False)
         for row in judged:
             kept = few(row["frozen"], 1) or "all else"
             verb = "keep their" if len(row["frozen"]) > 1 else "keeps its"

@@ -11,9 +11,10 @@ import sys
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from types import FrameType
 from typing import Final, NoReturn
+
+import psutil
 
 from interlock.core.process import signal_group
 
@@ -31,6 +32,7 @@ def stops_at_once(message: str) -> Generator[None]:
 
     before = {n: handler for n in SIGNALS if (handler := signal.getsignal(n)) not in (None, signal.SIG_IGN)}
     reading, writing = os.pipe()
+    # The interpreter writes to it in a signal handler, which must never wait.
     os.set_blocking(writing, False)
     threading.Thread(target=_watch, args=(reading, text, frozenset(before)), daemon=True).start()
     # A handler in Python runs when the main thread comes to it, which may be waiting for an agent.
@@ -72,23 +74,21 @@ def _end(text: str, code: int) -> NoReturn:
 
 
 def _end_children() -> None:
-    """End the commands and browsers of this process with what they started; where none are listed, none are ended."""
-    for child in _stopped(os.getpid()):
-        with suppress(OSError):
-            if os.getpgid(child) == child:
-                signal_group(child)
+    """End the commands and browsers of this process with what they started; stopped first, they start no more."""
+    # The list grows while it is walked: children of children come after their parents.
+    below = [psutil.Process()]
+    for process in below:
+        with suppress(psutil.Error):
+            if process.pid != os.getpid():
+                # A process that is stopped starts no further one between this look and the end.
+                process.suspend()
+            below += process.children()
+    for process in below[1:]:
+        with suppress(psutil.Error, OSError):
+            # The leader of a group ends with all of its group, also what left its parent.
+            if os.getpgid(process.pid) == process.pid:
+                signal_group(process.pid)
             else:
-                os.kill(child, signal.SIGTERM)
-                os.kill(child, signal.SIGCONT)
-
-
-def _stopped(process: int) -> list[int]:
-    """Stop the processes below one, so that they start no more, and return them, as far as their parents are alive."""
-    found = [process]
-    for parent in found:
-        with suppress(OSError):
-            if parent != process:
-                os.kill(parent, signal.SIGSTOP)
-            for listed in Path(f"/proc/{parent}/task").glob("*/children"):
-                found += map(int, listed.read_text().split())
-    return found[1:]
+                process.terminate()
+                # A stopped process acts on the signal only when it goes on.
+                process.resume()

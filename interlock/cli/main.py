@@ -1,7 +1,6 @@
 """The command group, its exit codes, and how every error is shown."""
 
 import json
-import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -16,15 +15,14 @@ import click
 
 from interlock import __version__
 from interlock.core.errors import Exit, InterlockError
-from interlock.core.text import closest
+from interlock.core.finding import Finding
 
 SECTIONS: Final = {
     "Set up": {
         "init": ("interlock.cli.init", "Connect the coding agents of this project to the server."),
         "uninstall": ("interlock.cli.init", "Take back what init wrote."),
         "doctor": ("interlock.cli.doctor", "Check that everything works here; --prove plants a real conflict."),
-        "notify": ("interlock.cli.notify", "Show notifications and their channels; --test sends a test event."),
-        "completion": ("interlock.cli.completion", "Print a shell completion script."),
+        "notify": ("interlock.cli.notify", "Show how people are notified; --test sends a test event."),
     },
     "Share a checkout": {
         "reserve": ("interlock.cli.leases", "Reserve files before editing them."),
@@ -48,8 +46,7 @@ SECTIONS: Final = {
         "run": ("interlock.cli.run", "Run a task file."),
         "resume": ("interlock.cli.run", "Continue a task run: after a crash, an answer, or a change."),
         "answer": ("interlock.cli.answer", "Decide what a run asks a person: an objection, or a gate to waive."),
-        "watch": ("interlock.cli.watch", "Watch runs, leases and what waits for you in the terminal, live."),
-        "resolve": ("interlock.cli.run", "Work a ticket of a file with a model, stage by stage."),
+        "watch": ("interlock.cli.watch", "Print what `status` prints, again whenever it changes."),
         "restore": ("interlock.cli.restore", "Make tests and settings what they were when a run began."),
         "abandon": ("interlock.cli.prune", "End a task run or a ticket for good."),
         "prune": ("interlock.cli.prune", "Remove the folders of runs that have ended."),
@@ -58,7 +55,7 @@ SECTIONS: Final = {
             "interlock.cli.status",
             "Explain the code of a rule, or why a task or a ticket is in its state and what to do.",
         ),
-        "report": ("interlock.cli.report", "Write a run as one HTML file: path, gates, evidence, changes and log."),
+        "report": ("interlock.cli.report", "Write a run as one HTML file: gates, answers, evidence, changes and log."),
         "graph": ("interlock.cli.status", "Print the status machine, or a ticket pipeline, as a diagram."),
         "evidence": ("interlock.cli.evidence", "Collect screenshots, a console log or an accessibility report."),
         "agent": ("interlock.cli.agent", "Print a role's prompt and contract as an agent file for Claude Code."),
@@ -74,16 +71,6 @@ SECTIONS: Final = {
 """Where each command lives. A command is imported when it is used, since the graph takes a second to import."""
 
 COMMANDS: Final = {name: row for rows in SECTIONS.values() for name, row in rows.items()}
-
-MEANT: Final = {
-    "lock": "reserve",
-    "unlock": "release",
-    "wait": "reserve PATTERN --wait SECONDS",
-    "message": "send AGENT TEXT",
-    "whoami": "agents",
-    "log": "status",
-}
-"""What is typed for a command elsewhere."""
 
 
 class LazyGroup(click.Group):
@@ -107,17 +94,8 @@ class LazyGroup(click.Group):
             with formatter.section(title):
                 formatter.write_dl([(name.ljust(width), text) for name, (_, text) in rows.items()])
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find a command; a near miss is named."""
-        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            near = MEANT.get(args[0]) or closest(args[0], COMMANDS)
-            hint = f" Did you mean `{near}`?" if near else " `interlock --help` lists them."
-            raise click.UsageError(f"there is no command `{args[0]}`.{hint}", ctx)
-        return super().resolve_command(ctx, args)
 
-
+# A command is wrapped once, though a test may call it many times in one process.
 _CLEANED: Final[WeakSet[click.Command]] = WeakSet()
 
 
@@ -148,6 +126,7 @@ def _cleaned(callback: Callable[..., Any]) -> Callable[..., Any]:
 
         texts = {name: _texts(value) for name, value in given.items()}
         clean = clean_arguments(texts, redactor_for(texts.get("root")))
+        # Only what lost a key is made anew, so that other values stay the objects that click gave.
         changed = {name: type(given[name])(value) for name, value in clean.items() if value != texts[name]}
         return callback(*args, **{**given, **changed})
 
@@ -168,10 +147,6 @@ def interlock() -> None:
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    if "_INTERLOCK_COMPLETE" in os.environ:
-        from interlock.cli.completion import teach_bash  # noqa: PLC0415 - only a completion needs it
-
-        teach_bash()
     try:
         code = interlock.main(arguments, prog_name="interlock", standalone_mode=False)
     except click.exceptions.Exit as error:
@@ -180,8 +155,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         if "--json" in arguments:
             context = getattr(error, "ctx", None)
             path = context.command_path if context is not None else "interlock"
-            message = _without_keys(error.format_message())
-            _print_error(type(error).__name__, "USAGE", message, f"`{path} --help` shows the usage.", [])
+            fix = f"`{path} --help` shows the usage."
+            _print_error(type(error).__name__, "USAGE", error.format_message(), fix, [])
         else:
             shown = StringIO()
             error.show(shown)
@@ -190,6 +165,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     except click.Abort:
         click.echo("stopped", err=True)
         code = 130
+    # Nobody reads the output any more: Python would complain about it once more at its end.
     except BrokenPipeError:
         sys.stderr.close()
         code = 141
@@ -204,12 +180,13 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def _show(error: Exception, *, as_json: bool) -> int | None:
     """Print an error of ours, or what the system or the checkpoint database refused; None for anything else."""
-    databases, problems, code, exit_code = sys.modules.get("sqlite3"), list[str](), "SYSTEM", Exit.SYSTEM
+    # A command that never opened a database has not imported it, and needs not to.
+    databases = sys.modules.get("sqlite3")
+    code, exit_code, problems = "SYSTEM", Exit.SYSTEM, ()
     if isinstance(error, InterlockError):
         place = [str(getattr(error, name, "") or "") for name in ("path", "key")]
         message, fix = ": ".join([*(part for part in place if part), error.message]), error.fix
-        texts = (item if isinstance(item, str) else f"{item.text} {item.fix}".rstrip() for item in error.problems)
-        problems, code, exit_code = [*map(_without_keys, texts)], error.code, error.exit_code
+        code, exit_code, problems = error.code, error.exit_code, error.problems
     elif isinstance(error, OSError):
         message = (f"{error.filename}: " if error.filename else "") + (error.strerror or str(error))
         fix = "Check that you may read and write there, and that the disk is not full."
@@ -220,15 +197,19 @@ def _show(error: Exception, *, as_json: bool) -> int | None:
         )
     else:
         return None
-    message, fix = _without_keys(message), _without_keys(fix)
+    findings = [each for each in problems if not isinstance(each, str)]
     if as_json:
+        texts = [each if isinstance(each, str) else f"{each.text} {each.fix}".rstrip() for each in problems]
         with suppress(OSError):
-            _print_error(type(error).__name__, code, message, fix, problems)
-    else:
-        click.echo(f"error {code}: {message}", err=True)
-        for problem in problems[1:]:
-            click.echo(f"  also: {problem}", err=True)
-        click.echo(f"  fix: {fix}", err=True)
+            _print_error(type(error).__name__, code, message, fix, texts)
+        return exit_code
+    from interlock.cli.context import show_finding  # noqa: PLC0415 - `--help` needs none
+
+    for finding in findings or [Finding(code, "error", "", message, fix=fix)]:
+        text, found, fix = map(_without_keys, (finding.message, finding.found, finding.fix))
+        show_finding(finding._replace(message=text, found=found, fix=fix, level="error"))
+    for text in problems[1:] if not findings else ():
+        click.echo(f"  also: {_without_keys(text)}", err=True)
     return exit_code
 
 
@@ -240,5 +221,12 @@ def _without_keys(text: str) -> str:
 
 
 def _print_error(kind: str, code: str, message: str, fix: str, problems: list[str]) -> None:
-    data: dict[str, Any] = {"kind": kind, "code": code, "message": message, "fix": fix, "problems": problems}
+    texts = map(_without_keys, (message, fix, *problems))
+    data: dict[str, Any] = {
+        "kind": kind,
+        "code": code,
+        "message": next(texts),
+        "fix": next(texts),
+        "problems": [*texts],
+    }
     click.echo(json.dumps({"schema": "interlock.error/1", "error": data}))

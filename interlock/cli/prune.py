@@ -7,13 +7,12 @@ from pathlib import Path
 import click
 
 from interlock import graph
-from interlock.cli.completion import complete_run
 from interlock.cli.context import finite, json_option, print_json, resolve_root, root_option
 from interlock.core.text import count
 
 
 @click.command("abandon")
-@click.argument("run", shell_complete=complete_run)
+@click.argument("run")
 @root_option
 def abandon_command(run: str, root: Path | None) -> None:
     """End RUN (the id of a run, a task or a ticket) for good: it gives up its files, and nobody can take it on.
@@ -33,8 +32,15 @@ def abandon_command(run: str, root: Path | None) -> None:
 
 
 @click.command("prune")
-@click.option("--older-than", "days", metavar="DAYS", type=click.FloatRange(min=0), default=0.0, callback=finite,
-              help="Only runs whose last step was so long ago.")  # fmt: skip
+@click.option(
+    "--older-than",
+    "days",
+    metavar="DAYS",
+    type=click.FloatRange(min=0),
+    default=0.0,
+    callback=finite,
+    help="Only runs whose last step was so long ago.",
+)
 @click.option("--dry-run", is_flag=True, help="List them, and remove nothing.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @root_option
@@ -52,6 +58,7 @@ def prune_command(days: float, dry_run: bool, yes: bool, root: Path | None, as_j
             how = "abandoned" if run.abandoned else run.status
             click.echo(f"{run.run_id:<28} {how:<10} {run.days:.0f} days")
     if found and not dry_run and not yes:
+        # Nobody could answer the question, and without one nothing is removed.
         if as_json or not sys.stdin.isatty():
             raise click.UsageError("give --yes to remove them, or --dry-run to list them")
         click.confirm(f"Remove the folders of {count(found, 'run')}?", abort=True)

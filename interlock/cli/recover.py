@@ -1,15 +1,13 @@
 """`interlock recover`: what was put back or kept twice of held files, and any version of them back again."""
 
-import difflib
-import os
 from pathlib import Path
 from typing import Any
 
 import click
 
 from interlock.cli.commit import from_here
-from interlock.cli.context import json_option, print_json, root_option
-from interlock.cli.reservation_calls import calls_of
+from interlock.cli.context import diff_text, json_option, print_json, root_option
+from interlock.cli.lease_calls import calls_of
 from interlock.core.text import count
 from interlock.reservations import place
 from interlock.reservations.rules import shown
@@ -22,19 +20,10 @@ _MAX_ROWS = 50
 @click.argument("path", required=False, type=click.Path())
 @click.option("--show", "shown_number", metavar="N", type=int, help="Show how version N differs from what is there.")
 @click.option("--restore", "number", metavar="N", type=int, help="Write version N to where it was.")
-@click.option("--to", metavar="FILE", type=click.Path(), help="With --restore: write it to this file instead.")
-@click.option("--all", "everything", is_flag=True, help="List the versions of all held files, also undisturbed ones.")
 @root_option
 @json_option
 def recover_command(
-    path: str | None,
-    shown_number: int | None,
-    number: int | None,
-    to: str | None,
-    *,
-    everything: bool,
-    root: Path | None,
-    as_json: bool,
+    path: str | None, shown_number: int | None, number: int | None, *, root: Path | None, as_json: bool
 ) -> None:
     """List what was put back of held files or kept twice, or the versions of PATH, and bring one back.
 
@@ -42,20 +31,18 @@ def recover_command(
 
     Example: interlock recover src/app.py; interlock recover --restore 12
 
-    Exit 0 when it is done, 1 when there is no such version, 5 when another agent holds the file, 2 for wrong usage.
+    Exit 0 when it is done, 5 when another agent holds the file, 2 for wrong usage or when there is no such version.
     """
-    if to is not None and number is None:
-        raise click.UsageError("--to goes with --restore N")
     if number is not None and shown_number is not None:
         raise click.UsageError("give --show or --restore, not both")
     found = place.find(str(root or Path.cwd()))
     if shown_number is not None:
         _show(found, shown_number, as_json=as_json)
     elif number is not None:
-        _restore(root, found, number, os.path.realpath(to) if to else "", as_json=as_json)
+        _restore(root, found, number, as_json=as_json)
     else:
         name = "" if path is None else from_here(path, found.root)
-        _list(recovery.listing(found, name, everything=everything), as_json=as_json)
+        _list(recovery.listing(found, name), as_json=as_json)
 
 
 def _list(rows: list[dict[str, Any]], *, as_json: bool) -> None:
@@ -63,7 +50,7 @@ def _list(rows: list[dict[str, Any]], *, as_json: bool) -> None:
         print_json({"schema": "interlock.recover/1", "versions": rows})
         return
     if not rows:
-        click.echo("no held file was changed by others; --all lists all versions that are kept")
+        click.echo("no held file was changed by others; `interlock recover FILE` lists the versions of one")
     for row in rows[:_MAX_ROWS]:
         by = f" ({', '.join(map(shown, row['others']))})" if row["others"] else ""
         holders = ", ".join(map(shown, row["holders"]))
@@ -80,19 +67,16 @@ def _show(found: place.Place, number: int, *, as_json: bool) -> None:
     target = Path(row.root, row.path)
     is_file = target.is_file() and not target.is_symlink()
     present = target.read_bytes() if is_file else b""
-    texts = [each.decode("utf-8", "replace").splitlines(keepends=True) for each in (present, data)]
-    names = (f"{row.path} (as it is)", f"{row.path} (version {number})")
-    rows = difflib.unified_diff(texts[0], texts[1], names[0], names[1])
-    lines = [line if line.endswith("\n") else f"{line}\n" for line in rows]
+    diff = diff_text(present, data, f"{row.path} (as it is)", f"{row.path} (version {number})")
     if as_json:
-        print_json({"schema": "interlock.recover/1", "version": number, "path": row.path, "diff": "".join(lines)})
+        print_json({"schema": "interlock.recover/1", "version": number, "path": row.path, "diff": diff})
         return
-    click.echo("".join(lines) or "nothing differs", nl=not lines)
+    click.echo(diff or "nothing differs", nl=not diff)
 
 
-def _restore(root: Path | None, found: place.Place, number: int, to: str, *, as_json: bool) -> None:
+def _restore(root: Path | None, found: place.Place, number: int, *, as_json: bool) -> None:
     with calls_of(root) as mine:
-        target, before = recovery.restore(mine, found, number, to)
+        target, before = recovery.restore(mine, found, number)
     if as_json:
         print_json({"schema": "interlock.recover/1", "version": number, "written": target, "before": before})
         return

@@ -5,18 +5,22 @@ from pathlib import Path
 
 import click
 
-from interlock.cli.completion import complete_task_run
-from interlock.cli.context import resolve_root, root_option
+from interlock.cli.context import NEW_FILE, resolve_root, root_option
 from interlock.core.files import write_atomically
 
 
 @click.command("report")
-@click.argument("run", shell_complete=complete_task_run)
-@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
-              help="Where to write it; default: RUN.html here; `-` for standard output.")  # fmt: skip
+@click.argument("run")
+@click.option(
+    "-o",
+    "--output",
+    type=NEW_FILE,
+    metavar="FILE",
+    help="Where to write it; default: RUN.html here; `-` for standard output.",
+)
 @root_option
 def report_command(run: str, output: Path | None, root: Path | None) -> None:
-    """Write RUN as one HTML file: its path, gates, evidence with pictures inside, changes and log.
+    """Write RUN as one HTML file: its gates, answers, evidence with pictures inside, changes and log.
 
     The file needs no script and no server.
     """

@@ -4,12 +4,10 @@ import errno
 import json
 import logging
 import os
-import re
-import socket
+import signal
 import sys
 import threading
 from collections.abc import Iterable
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -23,10 +21,9 @@ if TYPE_CHECKING:
     from interlock.server.http.tokens import TokenStore
     from interlock.web import Sessions
 
-LEAVE_SECONDS: Final = 8.0
-"""How long the service may take to end; the requests that came last have most of it."""
+LOOPBACK: Final = "127.0.0.1"
 STRAY_SECONDS: Final = 0.5
-"""How long threads that nobody waits for any more may take after that."""
+"""How long threads that nobody waits for any more may take once the service has ended."""
 
 
 @click.command("mcp")
@@ -50,69 +47,60 @@ def mcp_command(toolsets: str | None, root: Path | None) -> None:
     folder = resolve_root(root)
     server = make_server(folder, toolsets=ALL if toolsets is None else toolsets.split(","))
     warn_of_configuration(folder)
+    # Somebody who tries the command by hand sees a program that hangs, unless it says what it waits for.
     if sys.stdin is not None and sys.stdin.isatty():  # pyright: ignore[reportUnnecessaryComparison] - it was closed
         click.echo(
             f"interlock serves {folder} and waits for MCP messages on standard input; an agent host starts it "
             "(`interlock init` connects one), Ctrl-C ends it",
             err=True,
         )
-    anyio.run(partial(server.run_stdio_async, leaving=partial(_leave, LEAVE_SECONDS)))
-    _leave(STRAY_SECONDS)
-
-
-def _leave(seconds: float) -> None:
-    """End the process soon: a thread that waits for an agent cannot be stopped, and what is written down is whole."""
-    last = threading.Timer(seconds, os._exit, (0,))
+    # What is written down is whole at any moment, and a thread that waits for input or for an agent cannot be stopped.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _end)
+    anyio.run(server.run_stdio_async)
+    # A thread that still waits for an agent would keep the process, and the host would wait for it to end.
+    last = threading.Timer(STRAY_SECONDS, os._exit, (0,))
     last.daemon = True
     last.start()
 
 
-_HOST = re.compile(r"[a-z0-9.-]+(:[0-9]{1,5})?|\[[0-9a-f:.]+\](:[0-9]{1,5})?", re.ASCII)
-_ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://([a-z0-9.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?", re.ASCII)
-_PLAIN = (
-    "note: other machines reach this over plain HTTP: whoever sees the traffic has the tokens. "
-    "Put TLS in front, or listen on 127.0.0.1 behind a proxy."
-)
-_EVERYWHERE = frozenset({"0.0.0.0", "::"})  # noqa: S104 - compared with, not bound to
+def _end(_number: int, _frame: object) -> None:
+    os._exit(0)
 
 
 @click.command("serve")
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8765, show_default=True, help="0 picks a free one.")
 @click.option("--toolsets", help="Which toolsets, by commas; default: all.")
-@click.option("--allow-remote", is_flag=True, help="Listen on an address that other machines reach.")
 @click.option(
     "--allow-host", "hosts", multiple=True, metavar="HOST[:PORT]", help="A further Host header to answer to, in full."
 )
-@click.option("--allow-origin", "origins", multiple=True, metavar="ORIGIN", help="A web origin whose pages may call.")
 @root_option
 @json_option
 def serve_command(
-    host: str,
     port: int,
     toolsets: str | None,
-    allow_remote: bool,
     hosts: tuple[str, ...],
-    origins: tuple[str, ...],
     root: Path | None,
     as_json: bool,
 ) -> None:
     """Serve this project's tools to agents over HTTP, each known by its token, and its pages to people.
 
-    `interlock ui` prints a link to the pages.
+    It listens on 127.0.0.1; a TLS proxy makes it reachable from elsewhere. `interlock ui` prints a link to the pages.
 
     Stops on Ctrl-C. `--json` prints the address as {"url": …} on stdout once it listens.
     """
-    _check_names(hosts, _HOST, "--allow-host", "`interlock.example.org` or `192.0.2.7:8765`")
-    _check_names(origins, _ORIGIN, "--allow-origin", "`https://app.example.org`, without a path")
     folder = resolve_root(root)
+    if patterns := [host for host in hosts if "*" in host]:
+        # The SDK would take `NAME:*` for every port, and anything behind the colon.
+        raise click.UsageError(f"--allow-host: `{patterns[0]}` is a pattern. Give each Host header in full.")
     from interlock.server.http.tokens import TokenError, TokenStore  # noqa: PLC0415
 
+    # Before the SDK is imported, which takes a second: without a token nothing is served.
     store = TokenStore(folder)
     records = store.records()
     if not records:
         raise TokenError(
-            "TOK905",
+            "TOK904",
             "nobody could call: this project has no token",
             f"Make one first: `interlock token create AGENT{root_words(folder)}`.",
         )
@@ -120,32 +108,29 @@ def serve_command(
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
 
     from interlock.server import ALL, make_server  # noqa: PLC0415
-    from interlock.server.http.access import PATH, is_loopback  # noqa: PLC0415
+    from interlock.server.http.access import PATH  # noqa: PLC0415
     from interlock.server.http.serving import caller, hosts_of, listen, serve, url_of  # noqa: PLC0415
     from interlock.web import Sessions, serving  # noqa: PLC0415
 
     server = make_server(folder, toolsets=ALL if toolsets is None else toolsets.split(","), caller=caller)
     try:
-        bound = listen(host, port)
+        bound = listen(LOOPBACK, port)
     except OSError as error:
-        raise click.UsageError(why_not(error, host, port)) from error
-    address = str(bound.getsockname()[0])
-    if not is_loopback(address):
-        _refuse_remote(address, allow_remote, hosts)
+        raise click.UsageError(why_not(error, port)) from error
     warn_of_configuration(folder)
     sessions = Sessions(folder, login_name())
-    app, url = _with_pages(sessions, server, store, hosts_of(bound, hosts), hosts, origins), url_of(bound)
+    # A TLS proxy makes the origin of its pages https, so each host that is allowed is also an origin.
+    app, url = _with_pages(sessions, server, store, hosts_of(bound, hosts), hosts), url_of(bound)
     agents = ", ".join(sorted({record.agent for record in records}))
 
     def announce() -> None:
         click.echo(f"interlock serves {folder} at {url} to {agents}; stop with Ctrl-C", err=True)
-        if not is_loopback(address):
-            click.echo(_PLAIN, err=True)
         if as_json:
             click.echo(json.dumps({"url": url}))
             sys.stdout.flush()
 
     try:
+        # Whoever serves the pages first announces them; `interlock ui` then prints a link to those.
         with serving(folder) as running:
             if not running.url:
                 running.announce(url.removesuffix(PATH) + sessions.base)
@@ -155,66 +140,28 @@ def serve_command(
 
 
 def _with_pages(
-    sessions: "Sessions", server: "InterlockServer", store: "TokenStore", names: frozenset[str], hosts: Iterable[str],
-    origins: Iterable[str],
-) -> "HttpApp":  # fmt: skip
+    sessions: "Sessions",
+    server: "InterlockServer",
+    store: "TokenStore",
+    names: frozenset[str],
+    hosts: Iterable[str],
+) -> "HttpApp":
     """Return the server, and for every other address the pages; a host of one's own may be behind a TLS proxy."""
     from interlock.server.http.access import HEALTH, PATH  # noqa: PLC0415
     from interlock.server.http.serving import HttpApp, http_app  # noqa: PLC0415
     from interlock.web import beside, make_pages  # noqa: PLC0415
 
-    app = http_app(server, store, hosts=names, origins=origins)
+    app = http_app(server, store, hosts=names)
     pages = make_pages([sessions.root], sessions, hosts=names, origins=[f"https://{host}" for host in hosts])
     both = beside(pages, app.app, app.end_streams, (PATH, HEALTH))
     return HttpApp(both.app, both.end_streams)
 
 
-def _check_names(names: Iterable[str], pattern: re.Pattern[str], option: str, example: str) -> None:
-    for name in names:
-        if not pattern.fullmatch(name):
-            raise click.UsageError(f"{option}: `{name}` is not accepted: {_mistake(name, option)}. Example: {example}.")
-
-
-def _mistake(name: str, option: str) -> str:
-    rest = name.partition("://")[2] or name
-    if option == "--allow-host" and "://" in name:
-        return f"a Host header has no `{name.partition('://')[0]}://` in front"
-    if option == "--allow-origin" and "://" not in name:
-        return "an origin begins with `http://` or `https://`"
-    if "/" in rest:
-        return f"it must not have a path, so remove `/{rest.partition('/')[2]}`"
-    if "*" in rest:
-        return "no pattern is accepted, since values are compared in full"
-    if name != name.lower():
-        return "it is compared in lower case"
-    return "values are compared in full and in lower case"
-
-
-def _refuse_remote(address: str, allow_remote: bool, hosts: tuple[str, ...]) -> None:
-    """Refuse an address that other machines reach unless that is wanted and a name for it is known."""
-    if not allow_remote:
-        raise click.UsageError(
-            f"{address} is reached by other machines, over plain HTTP: whoever sees the traffic has the tokens. "
-            "Listen on 127.0.0.1 behind a TLS proxy, or add `--allow-remote`."
-        )
-    if address in _EVERYWHERE and not hosts:
-        raise click.UsageError(
-            f"{address} has no name of its own, and requests are accepted for known names alone. "
-            "Add `--allow-host NAME:PORT` as clients write it."
-        )
-
-
-def why_not(error: OSError, host: str, port: int) -> str:
-    """Return why an address cannot be listened on, and what to do."""
-    if isinstance(error, socket.gaierror):
-        return f"--host: `{host}` is not an address of this machine. Use 127.0.0.1."
+def why_not(error: OSError, port: int) -> str:
+    """Return why a port cannot be listened on, and what to do."""
     if error.errno == errno.EADDRINUSE:
-        return f"--port: {port} on {host} is in use. Choose another port, or `--port 0` for a free one."
-    if error.errno == errno.EACCES:
-        return f"--port: {port} needs rights that this user does not have. Use a port above 1023."
-    if error.errno == errno.EADDRNOTAVAIL:
-        return f"--host: {host} is not an address of this machine. Use 127.0.0.1."
-    return f"{host}:{port} cannot be listened on: {error.strerror}. Use `--host 127.0.0.1 --port 0`."
+        return f"--port: {port} is in use. Choose another port, or `--port 0` for a free one."
+    return f"--port: {port} cannot be listened on: {error.strerror}. Use a port above 1023."
 
 
 @click.command("hook", context_settings={"ignore_unknown_options": True}, add_help_option=False)

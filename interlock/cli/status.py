@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -11,40 +11,37 @@ import click
 
 from interlock import graph
 from interlock.catalog import CODE, catalog
-from interlock.cli.completion import complete_run, complete_task_run
 from interlock.cli.context import (
+    EXISTING_FILE,
     asked,
-    finite,
     form_option,
     json_option,
-    print_json,
     report,
     resolve_root,
     root_option,
     show,
+    show_finding,
 )
-from interlock.cli.reservation_calls import read_reservations
-from interlock.cli.reservation_output import show_reservations
+from interlock.cli.lease_calls import read_reservations
+from interlock.cli.lease_text import show_reservations
 from interlock.core.errors import Exit, InterlockError
+from interlock.core.finding import Finding
 from interlock.core.render import OF_SERVICES
 from interlock.core.rule import explain
-from interlock.core.text import closest, count
+from interlock.core.text import count, few
 from interlock.reservations import span
 from interlock.reservations.answers import StatusAnswer
 
-MAX_SINCE_MINUTES: Final = 60 * 24 * 365
+_SINCE_MINUTES: Final = 60.0
+"""Of negotiations: how far back."""
 
 
 @click.command("status")
-@click.argument("run", required=False, shell_complete=complete_run)
+@click.argument("run", required=False)
 @click.option("--reservations", "reservations_alone", is_flag=True, help="Leave the runs out.")
-@click.option("--since", "since_minutes", metavar="MINUTES", type=click.FloatRange(min=0, max=MAX_SINCE_MINUTES),
-              default=60.0, show_default=True, callback=finite, help="Of negotiations: how far back.")  # fmt: skip
 @root_option
 @json_option
-def status_command(
-    run: str | None, reservations_alone: bool, since_minutes: float, root: Path | None, as_json: bool
-) -> None:
+def status_command(run: str | None, reservations_alone: bool, root: Path | None, as_json: bool) -> None:
     """List the runs of this project and who holds what, or show RUN (the id of a run, a task or a ticket).
 
     Below the runs: reservations, who waits, and the negotiations of the last hour.
@@ -52,55 +49,82 @@ def status_command(
     if reservations_alone:
         if run is not None:
             raise click.UsageError("choose one of RUN and --reservations")
-        held, me = read_reservations(resolve_root(root), since_minutes)
+        held, me = read_reservations(resolve_root(root), _SINCE_MINUTES)
         data = {"schema": "interlock.reservations/1", "reservations": held}
         show(data, lambda _data: show_reservations(held, me), as_json=as_json)
         return
-    if run is not None and run.startswith(("rsv_", "neg_")):
-        what = "a reservation" if run.startswith("rsv_") else "a request"
-        raise click.UsageError(
-            f"{run} is {what}, and RUN is a run: `interlock status --reservations` lists what is held"
-        )
-    from interlock.cli.run import known_run, show_summary, show_ticket  # noqa: PLC0415
+    from interlock.cli.run import known_run, show_summary  # noqa: PLC0415
 
     folder = resolve_root(root)
+    # A ticket and a task have views of their own; a task run of that name goes before a ticket.
     ticket_run = _ticket_run(folder, run)
     if ticket_run is not None:
-        show(graph.ticket_summary(graph.Tickets(folder), ticket_run), show_ticket, as_json=as_json)
+        summary = graph.ticket_summary(graph.Tickets(folder), ticket_run)
+        show(summary, lambda row: click.echo(graph.summary_text(row)), as_json=as_json)
         return
     if run is not None:
         view = graph.view_run(known_run(folder, run), root=folder)
         summary = graph.run_summary(view, folder) | graph.tree_after(view, folder)
         show(summary, lambda row: show_summary(row, folder), as_json=as_json)
         return
-    _show_all(folder, since_minutes, as_json=as_json)
+    data, me = overview(folder)
+    show(data, lambda row: show_overview(row, me), as_json=as_json)
+    sys.exit(Exit.REFUSED if data["damaged"] else Exit.GOOD)
 
 
-def _show_all(folder: Path, since_minutes: float, *, as_json: bool) -> None:
+def overview(folder: Path) -> tuple[dict[str, Any], str]:
+    """Return what `interlock status` shows of a project, as JSON values, and the name of who looks."""
     rows, tickets, damaged = graph.all_summaries(folder)
-    lost_runs = [] if rows or tickets or damaged else graph.runs_without_state(folder)
     held: StatusAnswer | None = None
     me = ""
     try:
-        held, me = read_reservations(folder, since_minutes)
+        held, me = read_reservations(folder, _SINCE_MINUTES)
     except InterlockError as error:
+        # Runs can be shown although the store of reservations cannot be read, so that is one row of trouble.
         damaged.append({"run_id": "reservations", "message": error.message, "fix": error.fix})
-    if as_json:
-        print_json({
-            "schema": "interlock.runs/1", "runs": rows, "tickets": tickets, "damaged": damaged,
-            "without_state": lost_runs, "reservations": held,
-        })  # fmt: skip
-    else:
-        _list(rows, tickets, damaged, lost_runs, alone=held is None or not any(held.values()))
-        if held is not None:
-            show_reservations(held, me)
-    sys.exit(Exit.REFUSED if damaged else Exit.GOOD)
+    data = {
+        "schema": "interlock.runs/1",
+        "runs": rows,
+        "tickets": tickets,
+        "damaged": damaged,
+        "without_state": [] if rows or tickets or damaged else _runs_of_journal(folder),
+        "reservations": held,
+    }
+    return data, me
 
 
-_MAX_NAMED: Final = 5
+def _runs_of_journal(folder: Path) -> list[str]:
+    """Return the runs that the journal has, for a checkout that has nothing else of them, such as a clone."""
+    from interlock.graph.feed import Feed  # noqa: PLC0415
+
+    feed = Feed(folder)
+    feed.catch_up()
+    return [*feed.rows]
+
+
+def show_overview(data: Mapping[str, Any], me: str) -> None:
+    """Print the runs and tickets of a project, and below them who holds what."""
+    held = data["reservations"]
+    if lost := data["without_state"]:
+        text = f"the journal has {count(lost, 'run')} ({few(lost)}), whose state is not in this checkout"
+        click.echo(f"{text}: `interlock verify` checks what is here", err=True)
+    elif not (data["runs"] or data["tickets"] or data["damaged"] or (held and (held["leases"] or held["waiters"]))):
+        click.echo("no runs here; start one with `interlock run TASK.toml`, or let an agent begin a ticket", err=True)
+    for row in data["runs"]:
+        state = f"{graph.status_text(row):<17} attempt {row['attempt']}"
+        click.echo(f"{row['run_id']:<28} {state}  {_run_note(row)}{_ago(row)}")
+    for row in data["tickets"]:
+        state = f"{row['state'] or '-':<21} revision {row['revision']}"
+        click.echo(f"{row['run_id']:<28} ticket {row['ticket_id']}  {state}  {_ticket_note(row)}{_ago(row)}")
+    for item in data["damaged"]:
+        click.echo(f"{item['run_id']:<28} damaged: {item['message']}\n  fix: {item['fix']}")
+    if held is not None:
+        show_reservations(held, me)
+
 
 _PHASE_NOTE: Final = {"new": "not started", "running": "cut off; `interlock resume` continues it", "done": "ended"}
 """The note on a run that nobody drives and that waits for nobody."""
+_EARLIER: Final = "an earlier version made it: it can be read, not continued"
 
 
 def _ticket_run(folder: Path, name: str | None) -> str | None:
@@ -118,66 +142,47 @@ def _ago(row: Mapping[str, Any]) -> str:
     return f" ({span(passed.total_seconds())} ago)"
 
 
-def _list(
-    rows: list[dict[str, Any]],
-    tickets: list[dict[str, Any]],
-    damaged: list[dict[str, str]],
-    lost_runs: list[str],
-    *,
-    alone: bool,
-) -> None:
-    """Print one line for each run; a damaged one does not hide the others. With `alone`, say when there is none."""
-    if lost_runs:
-        named = ", ".join(lost_runs[:_MAX_NAMED]) + (", …" if len(lost_runs) > _MAX_NAMED else "")
-        click.echo(f"the journal holds {count(lost_runs, 'run')} ({named}), and .interlock, where their state was, "
-                   "holds none of them: they cannot be shown or continued here", err=True)  # fmt: skip
-        click.echo("  fix: In a clone this is expected; `interlock verify --head RUN:SEQ:HASH` checks the journal. "
-                   "Otherwise restore .interlock from a copy, or begin new runs.", err=True)  # fmt: skip
-    elif alone and not rows and not tickets and not damaged:
-        click.echo("no runs here; start one with `interlock run TASK.toml`, or let an agent begin a ticket", err=True)
-    for row in rows:
-        waits = ", ".join(item["role"] for item in row["waiting"])
-        note = f"waits for {waits}" if waits else _PHASE_NOTE.get(row["phase"], "")
-        if row["question"] is not None:
-            note = f"waits for a person: {row['question']['kind']} about {', '.join(row['question']['gates'])}"
-        if row["stopped"] is not None:
-            note = f"stopped: {row['stopped']['code']}; `interlock explain` says why"
-        if row["driven"]:
-            note = "driven now"
-        if row["abandoned"]:
-            note = "abandoned"
-        click.echo(f"{row['run_id']:<28} {graph.status_text(row):<17} attempt {row['attempt']}  {note}{_ago(row)}")
-    for row in tickets:
-        report = row.get("invalidation_report") if row["terminal"] else None
-        note = f"waits for {'; '.join(row['waits_for'])}" if row["waits_for"] else "done"
-        if report is not None:
-            note = f"failed closed: {report['reason_code']}"
-        if row["driven"]:
-            note = "a model works it now"
-        if row.get("abandoned"):
-            note = "abandoned"
-        where = f"{row['state'] or '-':<21} revision {row['revision']}"
-        click.echo(f"{row['run_id']:<28} ticket {row['ticket_id']}  {where}  {note}{_ago(row)}")
-    for item in damaged:
-        click.echo(f"{item['run_id']:<28} damaged: {item['message']}")
-        click.echo(f"  fix: {item['fix']}")
+def _run_note(row: Mapping[str, Any]) -> str:
+    """Return what is known of a run beside its status."""
+    if row["abandoned"]:
+        return "abandoned"
+    if row["driven"]:
+        return "driven now"
+    if row.get("earlier_version") and row["phase"] != "done":
+        return _EARLIER
+    if row["stopped"] is not None:
+        return f"stopped: {row['stopped']['code']}; `interlock explain` says why"
+    if row["question"] is not None:
+        return f"waits for a person: {row['question']['kind']} about {', '.join(row['question']['gates'])}"
+    if row["waiting"]:
+        return f"waits for {', '.join(item['role'] for item in row['waiting'])}"
+    return _PHASE_NOTE.get(row["phase"], "")
+
+
+def _ticket_note(row: Mapping[str, Any]) -> str:
+    """Return what is known of a ticket run beside its stage."""
+    if row.get("abandoned"):
+        return "abandoned"
+    closed = row.get("invalidation_report") if row["terminal"] else None
+    if closed is not None:
+        return f"failed closed: {closed['reason_code']}"
+    return f"waits for {'; '.join(row['waits_for'])}" if row["waits_for"] else "done"
 
 
 @click.command("explain")
-@click.argument("run", metavar="RUN|CODE", shell_complete=complete_run)
+@click.argument("run", metavar="RUN|CODE")
 @root_option
 @json_option
 def explain_command(run: str, root: Path | None, as_json: bool) -> None:
     """Say why RUN (the id of a run, a task or a ticket) is where it is, or what a CODE such as ENV203 means."""
-    near, code = "", run.upper()
-    if re.fullmatch(CODE, code):
-        rows = catalog()
-        if code in rows:
-            keys = ("code", "level", "title", "source", "remedy", "good", "bad")
-            rule = {"schema": "interlock.rule/1", **{key: getattr(rows[code], key) for key in keys}}
-            show(rule, lambda _rule: click.echo(explain(rows.values(), code), nl=False), as_json=as_json)
-            return
-        near = closest(code, rows, 0.7)
+    # A code is looked up first: no id of a run has its form.
+    code = run.upper()
+    rows = catalog() if re.fullmatch(CODE, code) else {}
+    if code in rows:
+        keys = ("code", "level", "title", "source", "remedy", "good", "bad")
+        rule = {"schema": "interlock.rule/1", **{key: getattr(rows[code], key) for key in keys}}
+        show(rule, lambda _rule: click.echo(explain(rows.values(), code), nl=False), as_json=as_json)
+        return
     from interlock.cli.run import known_run  # noqa: PLC0415
 
     folder = resolve_root(root)
@@ -186,18 +191,12 @@ def explain_command(run: str, root: Path | None, as_json: bool) -> None:
         explained = graph.explain_ticket(graph.Tickets(folder), ticket_run)
         show(explained, lambda row: click.echo(graph.ticket_explanation_text(row)), as_json=as_json)
         return
-    try:
-        run_id = known_run(folder, run)
-    except graph.UnknownRunError as error:
-        if near:
-            raise click.UsageError(f"there is no run or task {run}, and no code. Did you mean {near}?") from error
-        raise
-    explained = graph.explain_run(graph.view_run(run_id, root=folder), folder)
+    explained = graph.explain_run(graph.view_run(known_run(folder, run), root=folder), folder)
     show(explained, lambda row: click.echo(graph.explanation_text(row)), as_json=as_json)
 
 
 @click.command("ask")
-@click.argument("run", shell_complete=complete_task_run)
+@click.argument("run")
 @click.argument("role", required=False)
 @click.option("--system", is_flag=True, help="Print the prompt of the role instead of the assignment.")
 @root_option
@@ -216,52 +215,50 @@ def ask_command(run: str, role: str | None, system: bool, root: Path | None, as_
     names = ", ".join(waiting) or "nobody"
     if role is None and len(waiting) > 1:
         raise click.UsageError(f"run {run_id} waits for {names}; name one of them")
+    # Without ROLE there is one name here or none, and that none waits is said below.
     request = waiting.get(role or names)
     if request is None:
         asked = f" not for {role}, but" if role else ""
-        raise graph.AnswerError(
-            f"run {run_id} waits{asked} for {names}", f"`interlock explain {run_id}` says what it needs."
+        raise graph.GraphError(
+            f"run {run_id} waits{asked} for {names}", f"`interlock explain {run_id}` says what it needs.", graph.ANSWER
         )
     show(request, lambda row: click.echo(row["system" if system else "prompt"]), as_json=as_json)
+    # Whoever reads the assignment is about to work: the files of the task stay reserved for that.
     graph.keep_files(view, root=folder, worker="", client="cli")
 
 
 @click.command("graph")
-@click.option("--mermaid", is_flag=True, help="Print Mermaid text (the default).")
-@click.option("--task", "task_file", type=click.Path(exists=True, dir_okay=False, path_type=Path),
-              help="Print the compiled graph of this task, with its roles.")  # fmt: skip
 @click.option("--table", is_flag=True, help="Print the transition table as Markdown.")
 @click.option("--pipeline", type=click.Choice(("ticket", "poc")), help="Print this ticket pipeline.")
-@root_option
-def graph_command(mermaid: bool, task_file: Path | None, table: bool, pipeline: str | None, root: Path | None) -> None:
-    """Print the status machine or a ticket pipeline as a diagram, made from the rows that the code uses."""
-    if mermaid and table:
-        raise click.UsageError("choose one of --mermaid and --table")
-    if pipeline is not None and (table or task_file is not None):
-        raise click.UsageError("choose one of --pipeline, --task and --table")
+def graph_command(table: bool, pipeline: str | None) -> None:
+    """Print the status machine or a ticket pipeline as a Mermaid diagram, made from the rows that the code uses."""
     if pipeline is not None:
-        click.echo(graph.pipeline_mermaid(graph.SPECS[pipeline]), nl=False)
-    elif table:
-        click.echo(graph.transition_table(), nl=False)
-    elif task_file is None:
-        click.echo(graph.status_mermaid(), nl=False)
+        text = graph.pipeline_mermaid(graph.SPECS[pipeline])
     else:
-        compiled = graph.task_graph(graph.load_task(task_file), root=resolve_root(root))
-        click.echo(compiled.get_graph().draw_mermaid(), nl=False)
+        text = graph.transition_table() if table else graph.status_mermaid()
+    click.echo(text, nl=False)
 
 
 @click.command("verify")
-@click.option("--head", "heads", multiple=True, metavar="RUN:SEQ:HASH",
-              help="A head that was printed at the end of a run, kept elsewhere.")  # fmt: skip
-@click.option("--commits", "commits", metavar="RANGE",
-              help="Check commits, such as origin/main..HEAD, against what was reserved then.")  # fmt: skip
-@click.option("--journal", "journals", multiple=True, type=click.Path(exists=True, dir_okay=False, path_type=Path),
-              help="With --commits: a journal to read besides those of this repository's checkouts.")  # fmt: skip
 @click.option(
-    "--allow-unproven", is_flag=True, help="With --commits: exit with 0 when no commit is worse than unproven."
+    "--head",
+    "heads",
+    multiple=True,
+    metavar="RUN:SEQ:HASH",
+    help="A head that was printed at the end of a run, kept elsewhere.",
+)
+@click.option(
+    "--commits", metavar="RANGE", help="Check commits, such as origin/main..HEAD, against what was reserved then."
+)
+@click.option(
+    "--journal",
+    "journals",
+    multiple=True,
+    type=EXISTING_FILE,
+    help="With --commits: a journal to read besides those of this repository's checkouts.",
 )
 @click.option("--allow-incomplete", is_flag=True, help="Do not fail for events that are in no journal here.")
-@click.option("--evidence", is_flag=True, help="Also compare every evidence file and its kept copy with the journal.")
+@click.option("--evidence", is_flag=True, help="Also compare every evidence file with the journal.")
 @root_option
 @json_option
 @form_option
@@ -269,7 +266,6 @@ def verify_command(
     heads: tuple[str, ...],
     commits: str | None,
     journals: tuple[Path, ...],
-    allow_unproven: bool,
     allow_incomplete: bool,
     evidence: bool,
     root: Path | None,
@@ -278,11 +274,10 @@ def verify_command(
 ) -> None:
     """Check every line of the journal and of the ticket snapshots, and their ends against what the checkpoints keep.
 
-    What is reserved is checked against the journal too. With --commits, each commit of a range is checked against the
-    reservations at the time when it was made.
+    With --commits, each commit of a range is checked against the reservations at the time when it was made.
     """
-    if commits is None and (journals or allow_unproven):
-        raise click.UsageError("--journal and --allow-unproven go with --commits RANGE")
+    if commits is None and journals:
+        raise click.UsageError("--journal goes with --commits RANGE")
     wanted = asked(form, as_json=as_json)
     if commits is not None:
         if wanted in OF_SERVICES:
@@ -291,53 +286,30 @@ def verify_command(
             raise click.UsageError("--commits goes with neither --head nor --evidence: leave them out")
         from interlock.cli.commit import show_commits  # noqa: PLC0415
 
-        show_commits(
-            root, commits, journals, allow_unproven=allow_unproven, allow_incomplete=allow_incomplete,
-            as_json=wanted == "json",
-        )  # fmt: skip
-
+        show_commits(root, commits, journals, allow_incomplete=allow_incomplete, as_json=wanted == "json")
     folder = resolve_root(root)
     found = graph.verify_journal(folder, [graph.parse_head(item) for item in heads])
     looked = graph.check_evidence(folder) if evidence else None
     # The line of evidence is one of the journal, not of the file.
     problems = [] if looked is None else [row._replace(line=0) for row in looked.problems]
     problems += found.problems
-    good = not problems and (allow_incomplete or not found.is_incomplete)
+    good = not problems
     data = {**found.to_json(), "ok": good, **({} if looked is None else {"evidence": looked.to_json()})}
     code = Exit.GOOD if good else Exit.REFUSED
-    report(problems, wanted, folder, data, lambda: _print_verified(found, looked), code=code)
+    report(problems, wanted, folder, data, lambda: _print_verified(problems, found, looked), code=code)
 
 
-def _print_verified(found: "graph.Verification", looked: "graph.EvidenceCheck | None") -> None:
-    for row in () if looked is None else looked.problems:
-        click.echo(f"{row.path}: {row.code} {row.field}: {row.message}; found {row.found}, expected {row.expected}")
-        click.echo(f"  fix: {row.fix}")
+def _print_verified(
+    problems: Sequence[Finding], found: "graph.Verification", looked: "graph.EvidenceCheck | None"
+) -> None:
+    for problem in problems:
+        show_finding(problem, err=False)
     if looked is not None:
-        copies = count(looked.objects, "copy", "copies")
-        click.echo(f"evidence: {count(looked.files, 'file')} and {copies} compared, "
-                   f"{len(looked.problems)} not what was judged")  # fmt: skip
-    for problem in found.problems:
-        click.echo(f"{problem.location}: {problem.code} {problem.field}: {problem.message}; "
-                   f"found {problem.found}, expected {problem.expected}")  # fmt: skip
-        click.echo(f"  fix: {problem.fix}")
+        bad = f"{len(looked.problems)} not what was judged"
+        click.echo(f"evidence: {count(looked.files, 'file')} compared, {bad}")
     kinds = [count(number, kind) for number, kind in found.kinds] or ["no run"]
     counts = f"{count(found.lines, 'line')}, {', '.join(kinds)}, {count(found.heads, 'head')} checked"
-    empty = found.verdict == "empty"
-    click.echo(f"{found.path}: " + ("nothing written yet" if empty else f"{found.verdict}; {counts}"))
-    for run, lines in found.beyond.items():
-        click.echo(f"note: {run} is open, and has {count(lines, 'line')} after the head that was given")
-    if found.leases is not None:
-        leases = count(found.leases.leases, "lease")
-        click.echo(f"{found.store}: {leases} {_AGAINST_JOURNAL[found.leases.verdict]}")
-        if found.leases.missing:
-            click.echo(f"note: {count(found.leases.missing, 'event')} of the store in no journal here; "
-                       "`interlock verify --commits RANGE` says which commits that concerns")  # fmt: skip
-
-
-_AGAINST_JOURNAL: Final = {
-    "same": "as the journal gives them",
-    "differs": "other than the journal gives them",
-    "partial": "not as the journal gives them, and events are missing there; `--allow-incomplete` lets it pass",
-    "busy": "not compared: the store was written all the time",
-}
-"""What is said of the leases in the store."""
+    is_empty = found.verdict == "empty"
+    click.echo(f"{found.path}: " + ("nothing written yet" if is_empty else f"{found.verdict}; {counts}"))
+    for what in found.carried:
+        click.echo(f"note: {what} not written yet: the last step was cut off, and the next call writes it")

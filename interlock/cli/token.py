@@ -5,9 +5,7 @@ from typing import Any
 
 import click
 
-from interlock.cli.completion import complete_token
 from interlock.cli.context import json_option, print_json, resolve_root, root_option, root_words
-from interlock.core.text import closest
 from interlock.gates import build_protocol
 from interlock.gates.config import load_config
 from interlock.server.http.tokens import TokenStore, checked_agent
@@ -30,7 +28,9 @@ def create(agent: str, root: Path | None, as_json: bool) -> None:
     folder = resolve_root(root)
     checked_agent(agent)
     roles = [name for name, role in build_protocol(load_config(folder)).roles.items() if role.kind != "orchestrator"]
-    note = "" if agent in roles else _no_role(agent, roles)
+    note = ""
+    if agent not in roles:
+        note = f"{agent} is not a role of this project ({', '.join(roles)}), so it cannot answer for any."
     record, token = TokenStore(folder).create(agent)
     if as_json:
         shown: dict[str, Any] = {"id": record.token_id, "agent": agent, "token": token, "created_at": record.created_at}
@@ -47,12 +47,6 @@ def create(agent: str, root: Path | None, as_json: bool) -> None:
     )
     if note:
         click.echo(f"note: {note}", err=True)
-
-
-def _no_role(agent: str, roles: list[str]) -> str:
-    near = closest(agent, roles)
-    hint = f" Did you mean {near}?" if near else ""
-    return f"{agent} is not a role of this project ({', '.join(roles)}), so it cannot answer for any.{hint}"
 
 
 @token_command.command("list")
@@ -72,7 +66,7 @@ def list_tokens(root: Path | None, as_json: bool) -> None:
 
 
 @token_command.command("revoke")
-@click.argument("name", metavar="ID|AGENT", shell_complete=complete_token)
+@click.argument("name", metavar="ID|AGENT")
 @root_option
 @json_option
 def revoke(name: str, root: Path | None, as_json: bool) -> None:

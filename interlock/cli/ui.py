@@ -11,14 +11,17 @@ import click
 
 from interlock.cli.answer import refuse_agents
 from interlock.cli.context import json_option, login_name, resolve_root
-from interlock.cli.serve import why_not
+from interlock.cli.serve import LOOPBACK, why_not
 
 
 @click.command("ui")
 @click.option(
-    "--root", "roots", multiple=True, type=click.Path(exists=True, file_okay=False, path_type=Path),
+    "--root",
+    "roots",
+    multiple=True,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="A project's root, as often as there are projects; default: found upwards from here.",
-)  # fmt: skip
+)
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="The port; by default a free one.")
 @click.option("--no-browser", is_flag=True, help="Print the link, and open no browser.")
 @click.option("--read-only", is_flag=True, help="The link lets one look, and do nothing.")
@@ -35,6 +38,7 @@ def ui_command(roots: tuple[Path, ...], port: int, no_browser: bool, read_only: 
     from interlock.web import Sessions, link, make_pages, serving  # noqa: PLC0415
 
     folders = [resolve_root(root) for root in roots] or [resolve_root(None)]
+    # What decides has to come from a person at a terminal; a program that reads the link may look and review.
     at_terminal = not as_json and sys.stdin.isatty() and sys.stderr.isatty()
     rights = "read" if read_only else "decide" if at_terminal else "review"
     sessions = Sessions(folders[0], login_name())
@@ -52,14 +56,16 @@ def ui_command(roots: tuple[Path, ...], port: int, no_browser: bool, read_only: 
 
     with ExitStack() as stack:
         running = stack.enter_context(serving(folders[0]))
+        # Another `interlock ui` or `interlock serve` has the pages: one process for a project is enough.
         if running.url:
             announce(running.url)
             return
         try:
-            bound = stack.enter_context(listen("127.0.0.1", port))
+            bound = stack.enter_context(listen(LOOPBACK, port))
         except OSError as error:
-            raise click.UsageError(why_not(error, "127.0.0.1", port)) from error
+            raise click.UsageError(why_not(error, port)) from error
         number = bound.getsockname()[1]
+        # A page of another site could lead a browser here by a name of its own, so only these names are answered.
         hosts = frozenset({f"127.0.0.1:{number}", f"localhost:{number}"})
         pages = make_pages(folders, sessions, hosts=hosts)
         url = f"http://127.0.0.1:{number}{sessions.base}"

@@ -8,5 +8,5 @@ from interlock.doctor.report import Check, Report, Verdict
 
 __all__ = ["CHECKS", "Check", "Proof", "Report", "Verdict", "diagnose", "prove"]
 
-PUBLIC_MODULES: Final = ("checks", "prove", "storage")
+PUBLIC_MODULES: Final = ("checks", "installed", "project", "prove")
 """What others import besides the names above."""

@@ -1,48 +1,44 @@
-"""The table of checks."""
+"""The table of checks: what should be so, and what to do when it is not."""
 
 import os
-import time
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Final
 
-from interlock.doctor import entry_points, environment, storage
+from interlock.doctor import hooks, project
+from interlock.doctor.installed import TITLES
 from interlock.doctor.report import Check, Report, Scene, fail
 from interlock.install import InstallError
+from interlock.install.clients import EVENTS
 from interlock.reservations import place
 
+_BUBBLEWRAP: Final = "Install bubblewrap (`apt-get install bubblewrap`), or allow it to make user namespaces."
+_GIT_INIT: Final = "Run `git init`, or continue without: git's own commands are then unguarded."
+_EMPTY: Final = "Move the file away to begin with an empty store; the leases and messages in it are lost."
+_IGNORE: Final = (
+    "Write `artifacts/` and `tickets/` into .gitignore: `git clean` and `git stash` take what is left lying."
+)
+
 CHECKS: Final[tuple[Check, ...]] = (
-    Check("python", "Python is recent enough", "asks the interpreter", environment.python),
-    Check("packages", "what Interlock needs is installed", "reads the package's metadata", environment.packages),
-    Check("parser", "the guard can read shell commands", "loads the parser", environment.parser),
-    Check("command", "`interlock` starts this installation", "looks on PATH", environment.command),
-    Check("project", "the project is found, and git can read it", "looks upwards, asks git", environment.project),
-    Check("around", "reservations of enclosing projects can be read", "looks upwards, asks SQLite", storage.around),
-    Check("worktree", "which checkouts share the reservations", "asks git", environment.worktree),
-    Check("settings", "the configuration is valid", "reads it", environment.configured),
-    Check("switch", "the hooks are not switched off", "reads the environment", environment.switched),
-    Check("isolation", "sealed gates are isolated", "makes namespaces once", environment.isolation),
-    Check("agent", "every entry point is the same agent", "finds out the name as each of them does", environment.agent),
-    Check("client", "the client's process is found", "looks through the ancestors of this process", environment.client),
-    Check("sqlite", "which SQLite, and which journal", "asks the library", environment.sqlite),
-    Check("store", "the store can be read and written", "looks at the file", storage.store),
-    Check("schema", "the store is whole, its tables are known", "asks SQLite, without writing", storage.schema),
-    Check("journaling", "the store's journal is safe here", "asks SQLite, without writing", storage.journaling),
-    Check("clock", "the clock is sane", "compares it with the stored times", storage.clock),
-    Check("leases", "no dead agent holds anything", "looks for the holders' processes", storage.leases),
-    Check("outbox", "what happened reaches the journal", "counts what is queued", storage.outbox),
-    Check("journal", "the journal is what was written", "verifies it", storage.journal),
-    Check("notify", "people can be notified", "looks at [notify] and what was sent", storage.notify),
-    Check("ignored", "git leaves alone what runs write", "asks git", storage.ignored),
-    Check("server", "a client starts the server", "reads the clients' files", entry_points.server),
-    *entry_points.HOOK_CHECKS,
-    Check("on-failure", "an edit is refused when its hook cannot run", "reads the settings", entry_points.failing),
-    Check(
-        "git-hooks", "git asks before it commits and moves a branch", "looks where git looks", entry_points.git_hooks
+    Check("command", "`interlock` starts this installation", "Remove one of them from PATH.", project.command),
+    Check("isolation", "sealed gates are isolated", _BUBBLEWRAP, project.isolation),
+    Check("project", "the project is found, and git can read it", _GIT_INIT, project.project),
+    Check("settings", "the configuration is valid", "Fix it.", project.configured),
+    Check("switch", "the hooks are not switched off", "Unset INTERLOCK_HOOKS.", project.switched),
+    Check("store", "the reservations can be read", _EMPTY, project.store),
+    Check("ignored", "git leaves alone what runs write", _IGNORE, project.ignored),
+    Check("server", "a client starts the server", hooks.RENEW, hooks.server),
+    *(
+        Check(
+            f"hooks-{client}",
+            f"{TITLES[client]} asks before each edit",
+            hooks.RENEW,
+            partial(hooks.client_hooks, client),
+        )
+        for client in EVENTS
     ),
-    Check("chained", "earlier hooks of git still run", "looks at each file", entry_points.chained),
-    Check("set-aside", "a commit leaves unstaged work on the disk", "looks for known programs", entry_points.set_aside),
-    Check("latency", "the hook before an edit is quick", f"runs it {entry_points.TRIES} times", entry_points.latency),
+    Check("git-hooks", "git asks before it commits and moves a branch", hooks.RENEW, hooks.git_hooks),
 )
 """What `interlock doctor` looks at, in this order."""
 
@@ -53,7 +49,7 @@ def scene(root: Path, env: Mapping[str, str] | None = None) -> Scene:
     Raises:
         NoProject: `INTERLOCK_PROJECT` names no folder.
     """
-    return Scene(root, place.find(str(root)), dict(os.environ if env is None else env), time.time())
+    return Scene(root, place.find(str(root)), dict(os.environ if env is None else env))
 
 
 def diagnose(where: Scene) -> list[tuple[Check, Report]]:
@@ -61,11 +57,12 @@ def diagnose(where: Scene) -> list[tuple[Check, Report]]:
     found: list[tuple[Check, Report]] = []
     for check in CHECKS:
         try:
-            found.append((check, check.run(where)))
+            report = check.run(where)
         except InstallError as error:
-            found.append((check, fail(error.message, error.fix)))
+            report = fail(error.message, error.fix)
+        # A check that cannot look is a failure of its own, and the others are still worth reading.
         except OSError as error:
-            found.append(
-                (check, fail(f"{error.filename or where.root}: {error.strerror}", "Check that you may read there."))
-            )
+            place_of_error = error.filename or where.root
+            report = fail(f"{place_of_error}: {error.strerror}", "Check that you may read there.")
+        found.append((check, report))
     return found

@@ -1,4 +1,8 @@
-"""A real conflict at every installed entry point, in a throw-away project: each must refuse, and name the holder."""
+"""A real conflict at every installed entry point, in a throw-away project: each must refuse, and name the holder.
+
+A refusal without the holder's name proves nothing: it would come without a conflict too. A shell command counts as
+refused when the hook after it has put back what it removed.
+"""
 
 import json
 import os
@@ -8,42 +12,33 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final, NamedTuple, cast
 
 from interlock.core.git import environment
+from interlock.core.process import signal_group, start
 from interlock.core.project import PROJECT
 from interlock.core.state import STATE
-from interlock.doctor.entry_points import hook_state
-from interlock.doctor.installed import (
-    AFTER,
-    BEFORE,
-    FIX,
-    SHELLS,
-    SUBAGENTS,
-    TITLES,
-    TOOLS,
-    Handler,
-    Hooks,
-    Server,
-    hooks_of,
-    names_recorded,
-    servers,
-)
+from interlock.doctor.hooks import hook_state, is_git_entry_point
+from interlock.doctor.installed import SUBAGENTS, TITLES, TOOLS, Hooks, Server, hooks_of, servers
 from interlock.install import find_launch, githooks
+from interlock.install.clients import EVENTS
 from interlock.install.githooks import PROBE
 from interlock.reservations import GIT_HOOKS, Caller, Reservations, Runtime, SqliteStore, identity, place, settings
 from interlock.reservations.git import commands as git
+from interlock.reservations.hooks.client_input import SHELLS
 
 SECONDS: Final = 60.0
 """How long one entry point may take to answer."""
-
 CONFIGURATION: Final = ("interlock.toml", "pyproject.toml")
 """What the entry points read in a project; a copy of it counts in the scratch checkout."""
+REFUSED: Final = 2
+"""The status by which a client's hook refuses."""
 
 _RELAY: Final = """
 import subprocess, sys
@@ -56,8 +51,7 @@ except OSError as error:
 """Runs between this program and an entry point, as a client does, so that none works for a real client."""
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
+class Said(NamedTuple):
     """What a program said. The status is 124 when it did not end in time, 127 when it could not be started."""
 
     status: int
@@ -79,6 +73,7 @@ class Scratch:
         root: Its checkout.
         home: The true project.
         file: The path that is held, relative to the checkout; it exists there, unchanged.
+        holder: Who holds it.
         env: The environment of the programs that are tried.
         named: What makes them those of somebody else in this checkout; no entry of a client may undo it.
     """
@@ -92,96 +87,49 @@ class Scratch:
 
     def run(self, words: Sequence[str], *, cwd: Path, stdin: str = "", env: Mapping[str, str] | None = None) -> Said:
         """Run a program of somebody else who meets the holder."""
+        command = [sys.executable, "-c", _RELAY, *words]
+        # What names the asker comes last: an entry of a client may set the same variables.
+        given = {**self.env, **(env or {}), **self.named}
         try:
             done = subprocess.run(
-                [sys.executable, "-c", _RELAY, *words], cwd=cwd, input=stdin.encode(), capture_output=True,
-                timeout=SECONDS, check=False, env={**self.env, **(env or {}), **self.named},
-            )  # fmt: skip
+                command, cwd=cwd, input=stdin.encode(), capture_output=True, timeout=SECONDS, check=False, env=given
+            )
         except subprocess.TimeoutExpired:
             return Said(124, "", f"no answer within {SECONDS:g} s")
         return Said(done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace"))
 
+    def ask(self, words: Sequence[str], stdin: str, is_answer: Callable[[str], bool], env: Mapping[str, str]) -> Said:
+        """Run a program in the true project until it has answered; it may go on for as long as it can read."""
+        with tempfile.TemporaryFile() as err:
+            process = start(
+                [sys.executable, "-c", _RELAY, *words],
+                cwd=self.home,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=err,
+                env={**self.env, **env, **self.named},
+            )
+            # What the program left behind may hold the pipes open, so the whole group ends.
+            late = threading.Timer(SECONDS, signal_group, (process.pid,))
+            late.start()
+            # A server drops what it has not answered when its input ends: the input stays open until then.
+            answer = ""
+            with suppress(BrokenPipeError), process:
+                cast("IO[bytes]", process.stdin).write(stdin.encode())
+                cast("IO[bytes]", process.stdin).flush()
+                lines = (line.decode("utf-8", "replace") for line in cast("IO[bytes]", process.stdout))
+                answer = next((line for line in lines if is_answer(line)), "")
+            late.cancel()
+            err.seek(0)
+            return Said(process.returncode, answer, err.read().decode("utf-8", "replace"))
+
+    def shell(self, line: str, stdin: str = "") -> Said:
+        """Run a command line in the true project, as a client runs its hooks."""
+        return self.run(["/bin/sh", "-c", line], cwd=self.home, stdin=stdin)
+
     def git(self, *words: str) -> Said:
         """Run git in the scratch checkout, as somebody else."""
         return self.run(["git", *words], cwd=self.root)
-
-
-@contextmanager
-def planted(home: Path, env: Mapping[str, str]) -> Generator[Scratch]:
-    """Make the project, and let somebody hold a file in it; all of it is gone afterwards.
-
-    Raises:
-        OSError: There is no space for it, or no git.
-        GitError: Git cannot make it.
-        ReservationError: The project's settings are wrong.
-    """
-    folder = Path(os.path.realpath(tempfile.mkdtemp(prefix="interlock-probe-")))
-    try:
-        number = secrets.token_hex(4)
-        asker = f"probe-{number}-asker"
-        named = {PROJECT: str(folder), identity.NAMES[0]: asker, PROBE: "1", STATE: str(folder / ".git" / "state")}
-        file, holder = f".interlock-probe/{number}.txt", f"probe-{number}-holder"
-        scratch = Scratch(folder, home, file, holder, {**_clean(env), "CLAUDE_PROJECT_DIR": str(home)}, named)
-        _make(scratch)
-        _hold(scratch)
-        yield scratch
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _clean(env: Mapping[str, str]) -> dict[str, str]:
-    """Leave out what names another agent, another repository, or git's habits of this user."""
-    named = {*identity.NAMES, identity.EXPORTED, identity.SESSION, "CLAUDE_ENV_FILE"}
-    kept = {name: value for name, value in environment(env=env).items() if name not in named}
-    who = {f"GIT_{role}_{part}": "interlock-probe" for role in ("AUTHOR", "COMMITTER") for part in ("NAME", "EMAIL")}
-    return {**kept, **who}
-
-
-def _make(scratch: Scratch) -> None:
-    """Make a checkout with two branches: `topic` changes another file, and `main` the one that will be held."""
-    root = scratch.root
-    for name in CONFIGURATION:
-        if (scratch.home / name).is_file():
-            shutil.copy(scratch.home / name, root / name)
-    git.ask(str(root), ["init", "-q", "--template=", "-b", "main"])
-    hooks = root / ".git" / "hooks"
-    hooks.mkdir(exist_ok=True)
-    for key, value in (("core.hooksPath", str(hooks)), ("commit.gpgsign", "false"), ("core.autocrlf", "false")):
-        git.ask(str(root), ["config", key, value])
-    path = root / scratch.file
-    path.parent.mkdir()
-    path.write_text("one\n")
-    _step(scratch, "add", "-f", "-A")
-    _step(scratch, "commit", "-q", "-m", "first")
-    _step(scratch, "checkout", "-q", "-b", "topic")
-    (root / "other.txt").write_text("other\n")
-    _step(scratch, "add", "-f", "other.txt")
-    _step(scratch, "commit", "-q", "-m", "topic")
-    _step(scratch, "checkout", "-q", "main")
-    path.write_text("two\n")
-    _step(scratch, "commit", "-q", "-a", "-m", "second")
-
-
-def _step(scratch: Scratch, *words: str) -> None:
-    done = scratch.git(*words)
-    if done.status:
-        raise git.GitError(f"git {words[0]} failed in a new repository: {done.first}", "See `git help`.", done.status)
-
-
-def _hold(scratch: Scratch) -> None:
-    """Let the holder have the file; a person, who is never silent, without a process that could end."""
-    common = str(scratch.root / ".git")
-    path = os.path.join(common, "interlock", place.STORE)  # noqa: PTH118 - the store has texts
-    with closing(SqliteStore(path)) as store:
-        runtime = Runtime(store, settings.read(str(scratch.root)))
-        holder = Caller(scratch.holder, "person", str(scratch.root), "cli")
-        answer = Reservations(runtime, holder).reserve_files([scratch.file], reason="interlock doctor --prove")
-    if answer["errors"]:
-        raise RuntimeError(answer["errors"][0]["message"])
-
-
-REFUSED: Final = 2
-"""The status by which a client's hook refuses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,12 +144,38 @@ class Proof:
     is_undone: bool = False
 
 
+class Attempt(NamedTuple):
+    """What was run, what it said, and whether that was a refusal, which has to name `holder`."""
+
+    how: str
+    said: Said
+    refused: bool
+    holder: str
+    is_undone: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class EntryPoint:
-    """One way to a file that somebody else holds."""
+    """One way to a file that somebody else holds, and what to do when it is open."""
 
     name: str
-    attempt: Callable[[Scratch], Proof]
+    fix: str
+    attempt: Callable[[Scratch], Attempt]
+
+    def prove(self, scratch: Scratch) -> Proof:
+        """Go that way, and return whether the holder was named and nothing was lost."""
+        how, said, refused, holder, is_undone = self.attempt(scratch)
+        if refused and holder in said.out + said.err:
+            return Proof(self.name, how, refused=True, found=said.first, is_undone=is_undone)
+        found = f"it let the conflict pass (status {said.status}): {said.first}"
+        if refused:
+            found = f"it refused without naming the holder: {said.first}"
+        return Proof(self.name, how, refused=False, found=found, fix=self.fix)
+
+
+def _missing(how: str, why: str) -> Attempt:
+    """Return that there is nothing that could refuse."""
+    return Attempt(how, Said(0, why, ""), refused=False, holder="")
 
 
 def prove(home: Path, env: Mapping[str, str]) -> list[Proof]:
@@ -212,238 +186,231 @@ def prove(home: Path, env: Mapping[str, str]) -> list[Proof]:
         ReservationError: Git or the settings cannot be used.
     """
     with planted(home, env) as scratch:
-        return [each.attempt(scratch) for each in entry_points(home)]
+        return [each.prove(scratch) for each in entry_points(home)]
+
+
+@contextmanager
+def planted(home: Path, env: Mapping[str, str]) -> Generator[Scratch]:
+    """Make the project, and let somebody hold a file in it; all of it is gone afterwards.
+
+    Raises:
+        OSError: There is no space for it, or no git.
+        GitError: Git cannot make it.
+        ReservationError: The project's settings are wrong.
+    """
+    folder = Path(os.path.realpath(tempfile.mkdtemp(prefix="interlock-probe-")))
+    number = secrets.token_hex(4)
+    named = {
+        PROJECT: str(folder),
+        identity.NAMES[0]: f"probe-{number}-asker",
+        PROBE: "1",
+        STATE: str(folder / ".git" / "state"),
+    }
+    # The names are new each time, so that no answer can come from an earlier proof.
+    file, holder = f".interlock-probe/{number}.txt", f"probe-{number}-holder"
+    scratch = Scratch(folder, home, file, holder, {**_clean(env), "CLAUDE_PROJECT_DIR": str(home)}, named)
+    try:
+        _make(scratch)
+        _hold(scratch)
+        yield scratch
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _clean(env: Mapping[str, str]) -> dict[str, str]:
+    """Leave out what names another agent, another repository, or git's habits of this user."""
+    agents = {*identity.NAMES, identity.EXPORTED, identity.SESSION, "CLAUDE_ENV_FILE"}
+    clean = {name: value for name, value in environment(env=env).items() if name not in agents}
+    who = {f"GIT_{role}_{part}": "interlock-probe" for role in ("AUTHOR", "COMMITTER") for part in ("NAME", "EMAIL")}
+    return {**clean, **who}
+
+
+def _make(scratch: Scratch) -> None:
+    """Make a checkout with two branches: `topic` changes another file, and `main` the one that will be held."""
+    root = scratch.root
+    for name in CONFIGURATION:
+        if (scratch.home / name).is_file():
+            shutil.copy(scratch.home / name, root / name)
+
+    def step(*words: str) -> None:
+        done = scratch.git(*words)
+        if done.status:
+            message = f"git {words[0]} failed in a new repository: {done.first}"
+            raise git.GitError(message, "See `git help`.", done.status)
+
+    step("init", "-q", "--template=", "-b", "main")
+    hooks = root / ".git" / "hooks"
+    hooks.mkdir(exist_ok=True)
+    # The user's own settings of git must not reach into the proof, nor the proof ask for a key to sign with.
+    for key, value in (("core.hooksPath", str(hooks)), ("commit.gpgsign", "false"), ("core.autocrlf", "false")):
+        step("config", key, value)
+    path = root / scratch.file
+    path.parent.mkdir()
+    path.write_text("one\n")
+    # `-f`: a user's global ignore file may cover the probe.
+    step("add", "-f", "-A")
+    step("commit", "-q", "-m", "first")
+    step("checkout", "-q", "-b", "topic")
+    (root / "other.txt").write_text("other\n")
+    step("add", "-f", "other.txt")
+    step("commit", "-q", "-m", "topic")
+    step("checkout", "-q", "main")
+    path.write_text("two\n")
+    step("commit", "-q", "-a", "-m", "second")
+
+
+def _hold(scratch: Scratch) -> None:
+    """Let the holder have the file; a person, who is never silent, without a process that could end."""
+    with closing(SqliteStore(str(scratch.root / ".git" / "interlock" / place.STORE))) as store:
+        runtime = Runtime(store, settings.read(str(scratch.root)))
+        holder = Caller(scratch.holder, "person", str(scratch.root), "cli")
+        answer = Reservations(runtime, holder).reserve_files([scratch.file], reason="interlock doctor --prove")
+    if answer["errors"]:
+        raise RuntimeError(answer["errors"][0]["message"])
 
 
 def entry_points(home: Path) -> list[EntryPoint]:
     """Return the installed entry points of a project: those that are there, and those of init that are gone."""
-    found = [EntryPoint("interlock reserve", _cli), EntryPoint("interlock commit", _cli_commit), *_servers(home)]
+    again = "Install Interlock again; `{}` must {}."
+    points = [
+        EntryPoint("interlock reserve", again.format("interlock reserve", "end with 5 for what others hold"), _reserve),
+        EntryPoint("interlock commit", again.format("interlock commit", "leave alone what others hold"), _commit),
+    ]
+    for server in servers(home):
+        fix = f"Take the entry out of {server.path} and run `interlock init --client {server.client}`."
+        points.append(EntryPoint(f"server ({server.path})", fix, partial(_server, server)))
     for client, tools in TOOLS.items():
         hooks = hooks_of(home, client)
-        ways: list[tuple[str, tuple[Handler, ...], str]] = []
-        if hooks.is_expected:
-            fix = f"interlock uninstall --client {client} && interlock init --client {client}"
-            ways.append((TITLES[client], hooks.of_settings, fix))
-        if hooks.plugin is not None:
-            name = f"{TITLES[client]} ({hooks.plugin.path})"
-            ways.append((name, hooks.of_plugin, FIX.format(hooks.plugin.id)))
-        for title, handlers, fix in ways:
-            for tool in tools:
-                name = f"{title}: {tool}"
-                attempt = _shell if tool in SHELLS else _tool
-                found.append(EntryPoint(name, partial(attempt, name, hooks, handlers, tool, fix)))
-            if client in SUBAGENTS:
-                name = f"{title}: two subagents of a session"
-                found.append(EntryPoint(name, partial(_subagents, name, hooks, handlers, SUBAGENTS[client], fix)))
-    place = githooks.find(home)
-    known = names_recorded(home)
-    if place is not None and any(_is_entry_point(place, known, name) for name in GIT_HOOKS):
-        found += [EntryPoint(f"git {name}", partial(_git_hook, place.folder / name, name)) for name in GIT_HOOKS]
-    return found
+        if not hooks.handlers and not hooks.recorded:
+            continue
+        fix = f"interlock uninstall --client {client} && interlock init --client {client}"
+        points += [EntryPoint(f"{TITLES[client]}: {tool}", fix, partial(_tool, hooks, tool)) for tool in tools]
+        if client in SUBAGENTS:
+            name = f"{TITLES[client]}: two subagents of a session"
+            points.append(EntryPoint(name, fix, partial(_subagents, hooks, SUBAGENTS[client])))
+    found = githooks.find(home)
+    if found is not None and any(is_git_entry_point(found.folder, home, name) for name in GIT_HOOKS):
+        fix = "interlock uninstall && interlock init"
+        points += [EntryPoint(f"git {name}", fix, partial(_git_hook, found.folder / name)) for name in GIT_HOOKS]
+    return points
 
 
-def _judged(scratch: Scratch, name: str, how: str, said: Said, *, refused: bool, fix: str) -> Proof:
-    """Return the proof: a refusal for another reason is none, since it would come without a conflict too."""
-    named = scratch.holder in said.out + said.err
-    if refused and named:
-        return Proof(name, how, refused=True, found=said.first)
-    if refused:
-        return Proof(name, how, refused=False, found=f"it refused without naming the holder: {said.first}", fix=fix)
-    words = f"it let the conflict pass (status {said.status}): {said.first}"
-    return Proof(name, how, refused=False, found=words, fix=fix)
-
-
-def _cli(scratch: Scratch) -> Proof:
+def _reserve(scratch: Scratch) -> Attempt:
     words = (*find_launch().program, "reserve", scratch.file, "--json")
     said = scratch.run(words, cwd=scratch.root)
-    fix = "Install Interlock again; `interlock reserve` must end with 5 when another agent is in the way."
-    return _judged(scratch, "interlock reserve", shlex.join(words), said, refused=said.status == 5, fix=fix)
+    return Attempt(shlex.join(words), said, said.status == 5, scratch.holder)
 
 
-def _cli_commit(scratch: Scratch) -> Proof:
+def _commit(scratch: Scratch) -> Attempt:
     words = (*find_launch().program, "commit", "-m", "probe", scratch.file)
-    said, moved = _changed(scratch, lambda: scratch.run(words, cwd=scratch.root))
-    fix = "Install Interlock again; `interlock commit` must leave alone what another agent holds."
-    how, refused = shlex.join(words), said.status in {1, 5} and not moved
-    return _judged(scratch, "interlock commit", how, said, refused=refused, fix=fix)
+    (scratch.root / scratch.file).write_text("three\n")
+    said, moved = _watched(scratch, lambda: scratch.run(words, cwd=scratch.root))
+    return Attempt(shlex.join(words), said, said.status in {1, 5} and not moved, scratch.holder)
 
 
-def _servers(home: Path) -> list[EntryPoint]:
-    """Return an entry point for each server that is started in another way; the same one twice proves nothing more."""
-    rows: dict[tuple[tuple[str, ...], tuple[tuple[str, str], ...]], list[Server]] = {}
-    for row in servers(home):
-        rows.setdefault((row.words, tuple(sorted(row.env.items()))), []).append(row)
-    named = [(group[0], f"server ({', '.join(row.path for row in group)})") for group in rows.values()]
-    return [EntryPoint(name, partial(_server, row, name)) for row, name in named]
-
-
-def _server(row: Server, name: str, scratch: Scratch) -> Proof:
-    fix = f"Take the entry out of {row.path} and run `interlock init --client {row.client}`."
-    if row.path.startswith("plugin "):
-        fix = FIX.format(row.path.removeprefix("plugin "))
-    if not row.words:
-        return Proof(name, row.path, refused=False, found="the entry that init wrote is gone", fix=fix)
-    said = scratch.run(row.words, cwd=scratch.home, stdin=_asking(scratch), env=row.env)
-    answer = next((line for line in said.out.splitlines() if '"id":2' in line.replace(" ", "")), "")
-    said = Said(said.status, answer, said.err)
-    return _judged(scratch, name, shlex.join(row.words), said, refused="RSV201" in answer, fix=fix)
-
-
-def _asking(scratch: Scratch) -> str:
-    """Return what a client sends: it begins, and calls reserve_files."""
+def _server(server: Server, scratch: Scratch) -> Attempt:
+    """Start the server as a client does, and call reserve_files."""
+    if not server.words:
+        return _missing(server.path, "the entry that init wrote is gone")
     begin = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "probe", "version": "1"}}
     call = {"name": "reserve_files", "arguments": {"patterns": [scratch.file], "reason": "probe"}}
-    rows: list[dict[str, Any]] = [
+    messages: list[dict[str, Any]] = [
         {"id": 1, "method": "initialize", "params": begin},
         {"method": "notifications/initialized"},
         {"id": 2, "method": "tools/call", "params": call},
     ]
-    return "".join(json.dumps({"jsonrpc": "2.0", **row}) + "\n" for row in rows)
+    stdin = "".join(json.dumps({"jsonrpc": "2.0", **message}) + "\n" for message in messages)
+    # The server answers other messages too: the one that counts has the number of the call.
+    said = scratch.ask(server.words, stdin, lambda line: '"id":2' in line.replace(" ", ""), server.env)
+    return Attempt(shlex.join(server.words), said, "RSV201" in said.out, scratch.holder)
 
 
-def _call(hooks: Hooks, event: str, tool: str, path: Path, root: Path, **more: str) -> str:
+def _call(hooks: Hooks, event: str, tool: str, path: Path, **more: str) -> str:
     """Return what the client sends of a call that is about a file."""
-    return json.dumps(
-        {
-            "session_id": "probe",
-            "cwd": str(root),
-            "hook_event_name": event,
-            "tool_name": tool,
-            "tool_use_id": "probe",
-            "tool_input": TOOLS[hooks.client][tool](str(path)),
-            **more,
-        }
-    )
+    call = {"session_id": "probe", "cwd": str(path.parent), "hook_event_name": event, "tool_name": tool}
+    return json.dumps({**call, "tool_use_id": "probe", "tool_input": TOOLS[hooks.client][tool](str(path)), **more})
 
 
-def _shell(name: str, hooks: Hooks, handlers: Sequence[Handler], tool: str, fix: str, scratch: Scratch) -> Proof:
-    """Let a command remove the held file between the hooks before and after it: it must be there again."""
-    before, after = (
-        [row for row in handlers if row.event == event and row.matches(tool)]
-        for event in (BEFORE[hooks.client], AFTER[hooks.client])
-    )
-    if hooks.off or not before or not after:
-        found = f"{hooks.off} switches all hooks off" if hooks.off else f"no hook is called before and after {tool}"
-        return Proof(name, hooks.off or BEFORE[hooks.client], refused=False, found=found, fix=fix)
-    path = scratch.root / scratch.file
-    calls = [(row, _call(hooks, row.event, tool, path, scratch.root)) for row in (*before, *after)]
-    said = Said(0, "", "")
-    for row, call in calls:
-        said = scratch.run(["/bin/sh", "-c", row.command], cwd=scratch.home, stdin=call)
-        if row in before and said.status == REFUSED:
-            return _judged(scratch, name, row.command, said, refused=True, fix=fix)
-        if row in before:
-            path.unlink(missing_ok=True)
-    how = f"{after[0].command} ({after[0].path})"
-    proof = _judged(scratch, name, how, said, refused=path.exists(), fix=fix)
-    return replace(proof, is_undone=proof.refused)
-
-
-def _subagents(name: str, hooks: Hooks, handlers: Sequence[Handler], tool: str, fix: str, scratch: Scratch) -> Proof:
-    """Let two subagents of one session edit one file: the second must be refused, and hear of the first."""
-    rows = [row for row in handlers if row.event == BEFORE[hooks.client] and row.matches(tool)]
-    if hooks.off or not rows:
-        return Proof(name, hooks.off or BEFORE[hooks.client], refused=False, found="no hook is called", fix=fix)
-    file = scratch.root / "other.txt"
-    first, second = (_call(hooks, rows[0].event, tool, file, scratch.root, agent_id=f"probe-{at}") for at in (1, 2))
-    # Both in one process, which is their client: the files of one that has ended could be taken over.
-    inputs = [scratch.root / ".git" / f"probe-{at}" for at in (1, 2)]
-    for path, text in zip(inputs, (first, second), strict=True):
-        path.write_text(text)
-    calls = "; ".join(f"({rows[0].command}) < {shlex.quote(str(path))}" for path in inputs)
-    said = scratch.run(["/bin/sh", "-c", calls], cwd=scratch.home)
-    how = f"{rows[0].command} ({rows[0].path})"
-    if said.status == REFUSED and "/probe-1" in said.err:
-        return Proof(name, how, refused=True, found=said.first)
-    return Proof(name, how, refused=False, found=f"both may edit (status {said.status}): {said.first}", fix=fix)
-
-
-def _tool(name: str, hooks: Hooks, handlers: Sequence[Handler], tool: str, fix: str, scratch: Scratch) -> Proof:
-    """Call the hooks as the client does: each through a shell, in the project, with the call on standard input."""
-    event = BEFORE[hooks.client]
+def _tool(hooks: Hooks, tool: str, scratch: Scratch) -> Attempt:
+    """Call the hooks before a tool, one of which has to refuse; after a shell command, those that put things right."""
+    first, second, *_ = EVENTS[hooks.client]
+    called = [row for row in hooks.handlers if row.matches(tool)]
+    before = [row for row in called if row.event == first.name]
+    after = [row for row in called if row.event == second.name]
     if hooks.off:
-        found = f"{hooks.off} switches all hooks off"
-        return Proof(name, hooks.off, refused=False, found=found, fix=f"Switch them on in {hooks.off}.")
-    rows = [row for row in handlers if row.event == event and row.matches(tool)]
-    if not rows:
-        return Proof(name, event, refused=False, found=f"no hook of Interlock is called for {tool}", fix=fix)
-    call = _call(hooks, event, tool, scratch.root / scratch.file, scratch.root)
-    proofs: list[Proof] = []
-    for row in rows:
-        said = scratch.run(["/bin/sh", "-c", row.command], cwd=scratch.home, stdin=call)
-        how = f"{row.command} ({row.path})"
-        proofs.append(_judged(scratch, name, how, said, refused=said.status == REFUSED, fix=fix))
-    # One hook that refuses is enough for the client.
-    return next((proof for proof in proofs if proof.refused), proofs[0])
+        return _missing(hooks.off, f"{hooks.off} switches all hooks off")
+    if not before:
+        return _missing(first.name, f"no hook of Interlock is called for {tool}")
+    path = scratch.root / scratch.file
+    answers: list[Attempt] = []
+    for row in before:
+        said = scratch.shell(row.command, _call(hooks, row.event, tool, path))
+        answers.append(Attempt(f"{row.command} ({row.path})", said, said.status == REFUSED, scratch.holder))
+    # All hooks of an event run in a client, and one refusal is enough.
+    refusal = next((each for each in answers if each.refused and scratch.holder in each.said.err), None)
+    if refusal is not None or tool not in SHELLS or not after:
+        return refusal or answers[0]
+    # As the command would have done: the hook after it has to put the file back.
+    path.unlink()
+    for row in after:
+        said = scratch.shell(row.command, _call(hooks, row.event, tool, path))
+        answers.append(Attempt(f"{row.command} ({row.path})", said, path.exists(), scratch.holder, is_undone=True))
+    path.write_text("two\n")
+    return answers[-1]
 
 
-def _is_entry_point(place: githooks.Place, known: set[str], name: str) -> bool:
-    state = hook_state(place.folder / name)
-    return f"{githooks.PREFIX}{name}" in known or state not in {"absent", "a hook without a call of Interlock"}
+def _subagents(hooks: Hooks, tool: str, scratch: Scratch) -> Attempt:
+    """Let two subagents of one session edit one file: the second must be refused, and hear of the first."""
+    event = EVENTS[hooks.client][0].name
+    rows = [row for row in hooks.handlers if row.event == event and row.matches(tool)]
+    if hooks.off or not rows:
+        return _missing(hooks.off or event, "no hook is called")
+    # Both in one process, which is their client: the files of one that has ended could be taken over.
+    lines: list[str] = []
+    for number in (1, 2):
+        path = scratch.root / ".git" / f"probe-{number}"
+        path.write_text(_call(hooks, event, tool, scratch.root / "other.txt", agent_id=f"probe-{number}"))
+        lines.append(f"({rows[0].command}) < {shlex.quote(str(path))}")
+    said = scratch.shell("; ".join(lines))
+    how = f"{rows[0].command} ({rows[0].path})"
+    # The first one's answer is on stdout and names it too; only what the second one was told counts.
+    return Attempt(how, Said(said.status, "", said.err), said.status == REFUSED, "/probe-1")
 
 
-def _git_hook(path: Path, name: str, scratch: Scratch) -> Proof:
+def _git_hook(path: Path, scratch: Scratch) -> Attempt:
     """Let git itself call one hook alone: what it refuses must not hide that another lets it pass."""
-    shown, fix = f"git {name}", "interlock uninstall && interlock init"
     state = hook_state(path)
     if state:
-        return Proof(shown, str(path), refused=False, found=f"{path}: {state}", fix=fix)
-    link = scratch.root / ".git" / "hooks" / name
-    link.symlink_to(path)
-    try:
-        said, moved = _ACTS[name](scratch)
-    finally:
-        link.unlink()
-    how = f"{path}, called by git"
-    return _judged(scratch, shown, how, said, refused=said.status != 0 and not moved, fix=fix)
+        return _missing(str(path), f"{path}: {state}")
+    link = scratch.root / ".git" / "hooks" / path.name
+    words = ("commit", "-q", "-a", "-m", "probe")
+    # Only a rebase asks this hook: `topic` is put on top of the commit that changed the held file.
+    if path.name == "pre-rebase":
+        scratch.git("checkout", "-q", "topic")
+        words = ("rebase", "main")
+    else:
+        (scratch.root / scratch.file).write_text("three\n")
+
+    def act() -> Said:
+        # Git calls this hook alone: the scratch checkout has no other.
+        link.symlink_to(path)
+        try:
+            return scratch.git(*words)
+        finally:
+            link.unlink()
+
+    said, moved = _watched(scratch, act)
+    scratch.git("checkout", "-q", "-f", "main")
+    return Attempt(f"{path}, called by git", said, said.status != 0 and not moved, scratch.holder)
 
 
-def _head(scratch: Scratch) -> str:
-    return scratch.git("rev-parse", "HEAD").out
-
-
-def _commit(scratch: Scratch) -> tuple[Said, bool]:
-    return _changed(scratch, lambda: scratch.git("commit", "-q", "-a", "-m", "probe"))
-
-
-def _changed(scratch: Scratch, act: Callable[[], Said]) -> tuple[Said, bool]:
-    """Change the held file, and return the answer to an act and whether the branch moved; nothing of it stays."""
-    before = _head(scratch)
-    (scratch.root / scratch.file).write_text("three\n")
+def _watched(scratch: Scratch, act: Callable[[], Said]) -> tuple[Said, bool]:
+    """Return the answer to an act, and whether the branch moved; nothing of it stays."""
+    before = scratch.git("rev-parse", "HEAD").out
     try:
         said = act()
-        return said, _head(scratch) != before
+        return said, scratch.git("rev-parse", "HEAD").out != before
     finally:
-        scratch.git("update-ref", "refs/heads/main", before.strip())
+        # Whatever the act did is taken back, so that the order of the entry points does not matter.
+        scratch.git("update-ref", "HEAD", before.strip())
         scratch.git("reset", "-q", "--hard")
-
-
-def _rebase(scratch: Scratch) -> tuple[Said, bool]:
-    scratch.git("checkout", "-q", "topic")
-    before = _head(scratch)
-    try:
-        said = scratch.git("rebase", "main")
-        return said, _head(scratch) != before
-    finally:
-        scratch.git("checkout", "-q", "-f", "main")
-
-
-def _patch(scratch: Scratch) -> tuple[Said, bool]:
-    mail = scratch.root / ".git" / "probe.patch"
-    made = scratch.git("format-patch", "--stdout", "-1", "-R", "main")
-    mail.write_text(made.out)
-    before = _head(scratch)
-    try:
-        said = scratch.git("am", str(mail))
-        return said, _head(scratch) != before
-    finally:
-        scratch.git("am", "--abort")
-
-
-_ACTS: Final[Mapping[str, Callable[[Scratch], tuple[Said, bool]]]] = {
-    "pre-commit": _commit,
-    "reference-transaction": _commit,
-    "pre-rebase": _rebase,
-    "applypatch-msg": _patch,
-}
-"""What each hook of git is asked about."""

@@ -3,10 +3,9 @@
 from typing import Final
 
 from interlock.install.changes import apply, apply_undo, plan, plan_undo
-from interlock.install.clients import NAME, Installation, Launch, find_launch
+from interlock.install.clients import CLIENTS, INSTALLATIONS, NAME, Installation, Launch, find_launch, pick
 from interlock.install.errors import InstallError
 from interlock.install.files import Change
-from interlock.install.hooks import CLIENTS, INSTALLATIONS, pick
 
 __all__ = [
     "CLIENTS",
@@ -24,5 +23,5 @@ __all__ = [
     "plan_undo",
 ]
 
-PUBLIC_MODULES: Final = ("errors", "files", "githooks", "hooks", "record", "templates")
+PUBLIC_MODULES: Final = ("clients", "documents", "errors", "files", "githooks", "record", "templates")
 """What others import besides the names above."""

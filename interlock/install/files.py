@@ -3,19 +3,15 @@
 import difflib
 import os
 import stat
-from collections.abc import Generator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from interlock.core.files import PART, opened_beneath, write_atomically
-from interlock.core.locks import locked
-from interlock.install.errors import EditError
+from interlock.core.files import PART, write_atomically
+from interlock.install.errors import not_editable
 
-MAX_BYTES: Final = 1024 * 1024
-"""A larger configuration file is refused."""
-
+GIT: Final = "git"
+"""The word of `--client` for git's hooks."""
 LINK: Final = stat.S_IFLNK
 """The mode of a symbolic link, as git writes it: the bytes are its target."""
 
@@ -38,32 +34,26 @@ class Change:
     """One file as it is and as it will be.
 
     Args:
-        name: What asks for it: the name of an `Installation`, or of a git hook.
         client: The word for `--client`; `git` for a git hook.
         title: For people.
         path: The file: relative to the root, or absolute outside of it.
         before: The file now; None where there is none.
-        first: The file before it had anything of ours: what an undo brings back.
-        after: What will; None where it goes.
+        after: What will be there; None where it goes.
         note: What is done, in a few words.
-        entry: What is put in; empty for an undo.
-        wanted: The command lines of the entry.
-        differs: Those in the file in place of them; empty when they agree.
+        first: The file before it had anything of ours: what an undo brings back.
+        wrote: The names of the installations that are in it; empty for an undo and for git.
         then: What a person does next; `{launch}` is replaced by the command line of the server.
     """
 
-    name: str
     client: str
     title: str
     path: str
     before: File | None
     after: File | None
     note: str
-    entry: dict[str, Any]
-    wanted: tuple[str, ...] = ()
-    differs: tuple[str, ...] = ()
-    then: str = ""
     first: File | None = None
+    wrote: tuple[str, ...] = ()
+    then: str = ""
 
     @property
     def is_done(self) -> bool:
@@ -72,20 +62,22 @@ class Change:
 
     def diff(self) -> str:
         """Return a unified diff, empty when nothing changes."""
-        old, new = (_lines(file) for file in (self.before, self.after))
         path = self.path.lstrip("/")
-        names = "/dev/null" if self.before is None else f"a/{path}", "/dev/null" if self.after is None else f"b/{path}"
-        rows = difflib.unified_diff(old, new, *names)
-        return "".join(row if row.endswith("\n") else f"{row}\n\\ No newline at end of file\n" for row in rows)
+        old_name = "/dev/null" if self.before is None else f"a/{path}"
+        new_name = "/dev/null" if self.after is None else f"b/{path}"
+        lines = difflib.unified_diff(_lines(self.before), _lines(self.after), old_name, new_name)
+        return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
 
 def _lines(file: File | None) -> list[str]:
-    text = b"" if file is None else b"link to " + file.data + b"\n" if file.mode == LINK else file.data
-    return text.decode("utf-8", "replace").splitlines(keepends=True)
+    if file is None:
+        return []
+    data = b"link to " + file.data + b"\n" if file.mode == LINK else file.data
+    return data.decode("utf-8", "replace").splitlines(keepends=True)
 
 
 def write(path: Path, file: File | None) -> None:
-    """Write a file with its mode, or remove it for None.
+    """Write a whole file or link, or remove it for None. It is never readable for more people than its mode says.
 
     Raises:
         OSError: The file system refuses.
@@ -93,38 +85,31 @@ def write(path: Path, file: File | None) -> None:
     if file is None:
         path.unlink(missing_ok=True)
         return
-    replace(path, file.data, file.mode)
-
-
-def replace(path: Path, data: bytes, mode: int) -> None:
-    """Write a whole file or nothing; it is never readable for more people than before."""
-    if mode != LINK:
-        write_atomically(path, data, chmod=mode)
+    if file.mode != LINK:
+        write_atomically(path, file.data, chmod=file.mode)
         return
     path.parent.mkdir(parents=True, exist_ok=True)
+    # A link cannot be overwritten in one step: it is made beside the file and renamed over it.
     part = path.with_name(f".{path.name}.{os.getpid()}{PART}")
     part.unlink(missing_ok=True)
-    try:
-        part.symlink_to(os.fsdecode(data))
-        part.replace(path)
-    except OSError:
-        part.unlink(missing_ok=True)
-        raise
+    part.symlink_to(os.fsdecode(file.data))
+    part.replace(path)
 
 
 def read(root: Path, name: str) -> File | None:
     """Return a configuration file, None when it is not there.
 
     Raises:
-        EditError: It is not a regular file, too large, or not UTF-8.
+        InstallError: It is not a regular file, or not UTF-8.
     """
+    # A link in the path leads to a file outside the project, which an undo could then harm.
     for part in (*reversed(Path(name).parents), Path(name)):
         if part != Path() and (root / part).is_symlink():
             target = (root / part).readlink()
-            raise EditError("INI104", f"`{part}` is a symbolic link.", f"a link to `{target}`", "a file of its own")
+            raise not_editable("INI101", f"`{part}` is a symbolic link.", f"a link to `{target}`", "a file of its own")
     path = root / name
     if path.parent.exists() and not path.parent.is_dir():
-        raise EditError("INI104", f"`{Path(name).parent}` is not a folder.", "a file", "a folder")
+        raise not_editable("INI101", f"`{Path(name).parent}` is not a folder.", "a file", "a folder")
     file = read_raw(path)
     if file is None:
         return None
@@ -133,7 +118,7 @@ def read(root: Path, name: str) -> File | None:
     except UnicodeDecodeError as error:
         line = file.data.count(b"\n", 0, error.start) + 1
         found = f"`\\x{file.data[error.start]:02x}`"
-        raise EditError("INI101", "the file is not UTF-8.", found, "UTF-8", line, 1) from error
+        raise not_editable("INI101", "the file is not UTF-8.", found, "UTF-8", line, 1) from error
     return file
 
 
@@ -141,22 +126,12 @@ def read_raw(path: Path) -> File | None:
     """Return a file of any bytes, or a symbolic link; None when nothing is there.
 
     Raises:
-        EditError: It is not a regular file, or too large.
+        InstallError: It is not a regular file.
     """
     if path.is_symlink():
         return File(os.fsencode(path.readlink()), LINK)
     if not path.exists():
         return None
     if not path.is_file():
-        raise EditError("INI104", "it is not a regular file.", "a folder or a device", "a file")
-    data = path.read_bytes()
-    if len(data) > MAX_BYTES:
-        raise EditError("INI101", "the file is too large.", f"{len(data)} bytes", f"at most {MAX_BYTES}")
-    return File(data, stat.S_IMODE(path.stat().st_mode))
-
-
-@contextmanager
-def alone(root: Path) -> Generator[None]:
-    """Let one init at a time write below a root; the lock is on the folder itself and leaves nothing behind."""
-    with opened_beneath(root, ()) as folder, locked(folder):
-        yield
+        raise not_editable("INI101", "it is not a regular file.", "a folder or a device", "a file")
+    return File(path.read_bytes(), stat.S_IMODE(path.stat().st_mode))

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from interlock.reservations import identity, place
-from interlock.reservations.git import checkouts, commands
-from interlock.reservations.git.journal_check import leases_by_path, read_history
-from interlock.reservations.leases.hook_state import GRAIN_SECONDS, edited_at, time_of
+from interlock.reservations.git import commands
+from interlock.reservations.git.lease_history import leases_by_path, read_history
+from interlock.reservations.leases.marks import GRAIN_SECONDS, edited_at, time_of
 from interlock.reservations.rules import shown
 from interlock.reservations.store.history import Held, History
 from interlock.reservations.store.records import key_of
@@ -62,15 +62,18 @@ def authors_of(start: str, agents: Sequence[str], paths: Sequence[str], since: f
             marks = [(path, edited_at(tx, name, found.root, path)) for path in inside for name in names]
     finally:
         store.close()
-    roots = checkouts.roots_of(found)
-    # A file that changed when an edit was let through, or soon after.
-    own = {path for path, at in marks if at is not None and at >= since
-           and at - GRAIN_SECONDS <= time_of(f"{found.root}/{path}") <= at + EDIT_SECONDS}  # fmt: skip
-    history = read_history(found.store_path, roots, checkouts.journals_of(roots))
+    written = {path: time_of(f"{found.root}/{path}") for path in inside}
+    own = {
+        path
+        for path, let_through in marks
+        if let_through is not None
+        and let_through >= since
+        and let_through - GRAIN_SECONDS <= written[path] <= let_through + EDIT_SECONDS
+    }
+    history, _ = read_history(found)
     mine = {key_of(name) for name in names}
     near = leases_by_path(history)
     leases = [(path, held) for path in inside for held in near.covering(path)]
-    written = {path: time_of(f"{found.root}/{path}") for path in inside}
     own -= _handed_on(leases, mine, written)
     others, theirs = _others(found.root, history, leases, mine, written, since)
     return Authors(
@@ -82,8 +85,7 @@ def authors_of(start: str, agents: Sequence[str], paths: Sequence[str], since: f
 
 def committed_by(found: place.Place, commits: Sequence[str]) -> dict[str, str]:
     """Return the agent of each commit that `interlock commit` recorded; one without a record is left out."""
-    roots = checkouts.roots_of(found)
-    made = read_history(found.store_path, roots, checkouts.journals_of(roots)).made
+    made = read_history(found)[0].made
     return {commit: made[commit].agent for commit in commits if commit in made}
 
 
@@ -111,9 +113,7 @@ def _others(
     theirs: set[str] = set()
     for commit, made in history.made.items():
         if made.at >= int(since) and key_of(made.agent) not in own:
-            wanted = ["diff-tree", "--root", "--no-commit-id", "--name-only", "--relative", "-r", "-z", commit]
-            # Of one that is not here any more, nothing is known.
-            paths = [path for path in commands.names(commands.answer(root, wanted) or b"") if path in written]
+            paths = [path for path in commands.paths_of(root, commit) if path in written]
             found |= dict.fromkeys(paths, f"committed by {shown(made.agent)}")
             theirs.update(path for path in paths if written[path] < made.at + 1)
     for path, held in leases:

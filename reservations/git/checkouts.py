@@ -1,7 +1,7 @@
 """The checkouts that share a store, the journals in them, and whether work in them is not committed.
 
-`commands.dirty` looks into one checkout. An agent may have its changes in another worktree, or in a submodule, of which
-git says no more than that it has changed. What is not known counts as unsaved.
+`commands.dirty` looks into one checkout. An agent may have its changes in another worktree, or in a submodule. What is
+not known counts as unsaved.
 """
 
 import os
@@ -10,10 +10,9 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from interlock.core.finding import Finding
+from interlock.core.patterns import Pattern, canonical
 from interlock.reservations import place
 from interlock.reservations.git import commands
-from interlock.reservations.patterns import Pattern, canonical, matches, overlaps, quote
 from interlock.reservations.store.outbox import JOURNAL_RUN
 
 if TYPE_CHECKING:
@@ -65,25 +64,15 @@ def unsaved(root: str, patterns: Sequence[str], seconds: float | None = None) ->
 
 
 def _in_checkout(tree: str, patterns: Sequence[str], seconds: float | None) -> dict[str, bool | None]:
-    """Return whether each pattern covers uncommitted changes in a checkout and in the repositories inside it."""
-    read = {text: pattern for text in patterns if isinstance(pattern := canonical(text), Pattern)}
-    inner = {text: found for text, pattern in read.items() if (found := place.nested(tree, pattern.prefix))}
+    """Return whether each pattern covers uncommitted changes in a checkout; a repository inside it is asked itself."""
     seen = commands.dirty(tree, patterns)
-    is_git = bool(place.at(tree).common)
-    beginnings = [commands.beginning(pattern.prefix) for text, pattern in read.items() if text not in inner]
-    links = commands.links(tree, beginnings) if is_git and beginnings else []
-    for text, pattern in read.items():
-        if (found := inner.get(text)) is not None:
-            depth = os.path.relpath(found.root, os.path.realpath(tree)).count("/") + 1
+    for text in patterns:
+        pattern = canonical(text)
+        inner = place.nested(tree, pattern.prefix) if isinstance(pattern, Pattern) else None
+        if inner is not None:
+            depth = os.path.relpath(inner.root, os.path.realpath(tree)).count("/") + 1
             below = "/".join(text.split("/")[depth:]) or "**"
-            # Git says nothing about the files of a repository inside another one.
-            seen[text] = unsaved(found.root, [below], seconds)[below]
-            continue
-        for link in links:
-            below = canonical(f"{quote(link)}/**")
-            reaches = isinstance(below, Finding) or matches(pattern, link) or overlaps(pattern, below)
-            if reaches and (found := place.nested(tree, link)) is not None:
-                seen[text] = _both(seen[text], unsaved(found.root, ["**"], seconds)["**"])
+            seen[text] = unsaved(inner.root, [below], seconds)[below]
     return seen
 
 

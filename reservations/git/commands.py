@@ -7,16 +7,12 @@ git, or it hangs or ends with an error; `in_hook`: it is asked for the purpose `
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import ClassVar, Final
+from typing import ClassVar
 
 from interlock.core import git
 from interlock.core.finding import Finding
-from interlock.reservations import place
+from interlock.core.patterns import canonical, matches
 from interlock.reservations.errors import ReservationError
-from interlock.reservations.patterns import FOLD_CASE, Pattern, canonical, matches
-
-_LINK: Final = "160000"
-"""The mode of a submodule in the index."""
 
 
 class GitError(ReservationError):
@@ -39,7 +35,6 @@ def ask(
     *,
     in_hook: bool = False,
     data: bytes = b"",
-    env: Mapping[str, str] | None = None,
     also: Mapping[str, str] | None = None,
 ) -> bytes:
     """Return what git writes to its standard output; pathspecs are taken literally. `also` is that of `core.git.run`.
@@ -48,7 +43,7 @@ def ask(
         GitError: There is no git, it took longer than `core.git` waits, or it ended with an error.
     """
     purpose = "hook" if in_hook else "user"
-    done = git.run(root, ["--literal-pathspecs", "--no-pager", *arguments], purpose, data=data, env=env, also=also)
+    done = git.run(root, ["--literal-pathspecs", "--no-pager", *arguments], purpose, data=data, also=also)
     if done.status is None:
         fix = "Install git, or put it on the PATH; see whether another git process hangs here."
         raise GitError(f"git {arguments[0]} cannot be run in {root}: {done.why}", fix)
@@ -74,25 +69,22 @@ def names(output: bytes) -> list[str]:
     return [os.fsdecode(item) for item in output.split(b"\0") if item]
 
 
-def changed(root: str, prefixes: Iterable[str] = (), *, in_hook: bool = False) -> dict[str, str]:
+def changed(
+    root: str, prefixes: Iterable[str] = (), *, in_hook: bool = False, more: Sequence[str] = ()
+) -> dict[str, str]:
     """Return the paths with uncommitted changes and git's two letters for each: index, then working tree.
 
-    New files are there one by one (`??`), ignored ones are not; a rename is a deletion and an addition. Prefixes are
-    folders or files to look at, none for everything.
+    New files are there one by one (`??`), ignored ones are not unless an option in `more` asks for them; a rename is a
+    deletion and an addition. Prefixes are folders or files to look at, none for everything.
     """
-    return _status(root, prefixes, (), in_hook=in_hook)
-
-
-def _status(root: str, prefixes: Iterable[str], more: Sequence[str], *, in_hook: bool = False) -> dict[str, str]:
     arguments = ["status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=all", *more, *_only(prefixes)]
-    output = ask(root, arguments, in_hook=in_hook)
-    return {item[3:]: item[:2] for item in names(output)}
+    return {item[3:]: item[:2] for item in names(ask(root, arguments, in_hook=in_hook))}
 
 
 def dirty(root: str, patterns: Sequence[str]) -> dict[str, bool | None]:
     """Return whether each pattern covers what no commit has; None where git does not know, as outside a repository.
 
-    Besides `changed` that is what git is told not to see: files that are ignored, and changes of those that are marked
+    Besides `changed` that is what git is told not to see: files that are ignored, and those that are marked
     `assume-unchanged` or `skip-worktree`. A folder that is ignored as a whole, such as one of caches, counts for the
     patterns alone that name something in it. A root below the top of its repository is understood: paths are counted
     from the root.
@@ -102,69 +94,31 @@ def dirty(root: str, patterns: Sequence[str]) -> dict[str, bool | None]:
     answer: dict[str, bool | None] = dict.fromkeys(patterns)
     if not known:
         return answer
-    prefixes = [beginning(pattern.prefix) for pattern in known.values()]
+    prefixes = [pattern.prefix for pattern in known.values()]
     try:
         below = os.fsdecode(ask(root, ["rev-parse", "--show-prefix"])).removesuffix("\n")
-        found = _status(root, prefixes, ["--ignored=matching"])
+        found = changed(root, prefixes, more=["--ignored=matching"])
         hidden = _hidden(root, below, prefixes)
     except GitError:
         return answer
     folders = [path for path, letters in found.items() if letters == "!!" and path.endswith("/")]
-    seen = [
-        path[len(below) :].removesuffix("/")
-        for path in (*found, *hidden)
-        if path.startswith(below) and path not in folders
-    ]
+    unsaved = [path for path in (*found, *hidden) if path.startswith(below) and path not in folders]
+    seen = [path[len(below) :].removesuffix("/") for path in unsaved]
     for text, pattern in known.items():
-        answer[text] = any(matches(pattern, path) for path in seen) or any(
-            f"{below}{pattern.prefix}/".startswith(folder) and _covers_any(root, pattern) for folder in folders
-        )
+        is_ignored = any(f"{below}{pattern.prefix}/".startswith(folder) for folder in folders)
+        is_there = is_ignored and os.path.lexists(os.path.join(root, pattern.prefix))
+        answer[text] = is_there or any(matches(pattern, path) for path in seen)
     return answer
 
 
 def _hidden(root: str, below: str, prefixes: Iterable[str]) -> list[str]:
-    """Return the changed files among those that the index marks as `assume-unchanged` or `skip-worktree`.
+    """Return the files that git does not look at, since the index marks them `assume-unchanged` or `skip-worktree`.
 
-    Git compares them in an index of their own, which has no such marks. What a sparse checkout leaves out is not there.
+    What a sparse checkout leaves out is not there.
     """
-    rows = names(ask(root, ["ls-files", "-v", "-s", "-z", "--full-name", *_only(prefixes)]))
-    marked = [row for row in rows if row[0].islower() or row[0] == "S"]
-    entries = [row[2:] for row in marked if row[0] == "h" or os.path.lexists(_below(root, below, row))]
-    if not entries:
-        return []
-    import tempfile  # noqa: PLC0415 - few repositories have such files
-
-    with tempfile.TemporaryDirectory() as folder:
-        index = {"GIT_INDEX_FILE": os.path.join(folder, "index")}
-        data = b"".join(os.fsencode(entry) + b"\0" for entry in entries)
-        ask(root, ["update-index", "-z", "--index-info"], data=data, also=index)
-        arguments = ["diff", "--name-only", "-z", "--no-renames", "--no-ext-diff", "--no-relative"]
-        return names(ask(root, arguments, also=index))
-
-
-def _below(root: str, below: str, row: str) -> str:
-    return os.path.join(root, row.partition("\t")[2][len(below) :])
-
-
-def _covers_any(root: str, pattern: Pattern) -> bool:
-    """Return whether a pattern covers a file that is there."""
-    path = place.on_disk(root, pattern.prefix)
-    start = os.path.join(root, path)
-    if not os.path.isdir(start) or os.path.islink(start):
-        return os.path.lexists(start) and matches(pattern, path)
-    files = (os.path.join(folder, name) for folder, _, inner in os.walk(start) for name in inner)
-    return any(matches(pattern, os.path.relpath(file, root)) for file in files)
-
-
-def beginning(prefix: str) -> str:
-    """Return where to look for the files of a pattern; everywhere, where a name may be spelled in several ways."""
-    return "" if FOLD_CASE or not prefix.isascii() else prefix
-
-
-def links(root: str, prefixes: Iterable[str] = ()) -> list[str]:
-    """Return the paths of a checkout's submodules, as the index has them."""
-    rows = names(ask(root, ["ls-files", "-s", "-z", *_only(prefixes)]))
-    return [path for row in rows if row.startswith(_LINK) for _, _, path in (row.partition("\t"),)]
+    rows = names(ask(root, ["ls-files", "-v", "-z", "--full-name", *_only(prefixes)]))
+    marked = [row[2:] for row in rows if row[0].islower() or row[0] == "S"]
+    return [path for path in marked if os.path.lexists(os.path.join(root, path[len(below) :]))]
 
 
 def _only(prefixes: Iterable[str]) -> list[str]:
@@ -192,60 +146,30 @@ def between(root: str, old: str | None, new: str, *, in_hook: bool = False) -> l
     return names(ask(root, ["diff-tree", "-r", "-z", "--name-only", "--no-renames", first, new], in_hook=in_hook))
 
 
+def paths_of(root: str, commit: str) -> list[str]:
+    """Return the paths that a commit changes, as seen from a folder; none of a commit that is not here any more."""
+    wanted = ["diff-tree", "--root", "--no-commit-id", "--name-only", "--relative", "-r", "-z", commit]
+    return names(answer(root, wanted) or b"")
+
+
 def empty_tree(root: str, *, in_hook: bool = False) -> str:
     """Return the id of the tree without files, in the kind of ids that this repository has."""
     return ask(root, ["hash-object", "-t", "tree", "--stdin"], in_hook=in_hook).decode().strip()
 
 
-def merged_paths(root: str, ours: str, theirs: str, *, in_hook: bool = False) -> list[str]:
+def merged_paths(root: str, ours: str, theirs: str) -> list[str]:
     """Return the paths that bringing `theirs` into `ours` may change: what differs from where they parted."""
-    try:
-        base = ask(root, ["merge-base", ours, theirs], in_hook=in_hook).decode().split()[0]
-    except GitError as error:
-        if error.status != 1:
-            raise
-        base = None
-    return between(root, base, theirs, in_hook=in_hook)
+    base = (answer(root, ["merge-base", ours, theirs], in_hook=True) or b"").decode().partition("\n")[0] or None
+    return between(root, base, theirs, in_hook=True)
 
 
-def reaches(root: str, tips: Sequence[str], commit: str, *, in_hook: bool = False) -> bool:
+def reaches(root: str, tips: Sequence[str], commit: str) -> bool:
     """Return whether a commit is one of some others (commits, or options such as `--all`), or comes before one."""
-    return not ask(root, ["rev-list", "--max-count=1", commit, "--not", *tips], in_hook=in_hook)
+    return not ask(root, ["rev-list", "--max-count=1", commit, "--not", *tips], in_hook=True)
 
 
-def stashed_paths(here: str, stash: str, *, in_hook: bool = False) -> list[str]:
+def stashed_paths(here: str, stash: str) -> list[str]:
     """Return the paths whose changes a stash holds: working tree, index, and new files."""
-    parents = ask(here, ["rev-list", "--parents", "-n1", stash], in_hook=in_hook).decode().split()[1:]
-    paths = [path for parent in parents[:2] for path in between(here, parent, stash, in_hook=in_hook)]
-    return paths + [path for new_files in parents[2:] for path in between(here, None, new_files, in_hook=in_hook)]
-
-
-def patched_paths(here: str, path: str, options: Sequence[str] = (), *, in_hook: bool = False) -> list[str]:
-    """Return the paths that a patch changes, both ends of a rename."""
-    fields = ask(here, ["apply", "--numstat", "-z", *options, "--", path], in_hook=in_hook)
-    paths: list[str] = []
-    ends = 0
-    for item in names(fields):
-        if ends:
-            paths, ends = [*paths, item], ends - 1
-        elif (path_here := item.split("\t", 2)[-1]) != "":
-            paths.append(path_here)
-        else:
-            ends = 2
-    return paths
-
-
-def rebased_paths(here: str, names: Sequence[str], *, in_hook: bool = False) -> list[str] | None:
-    """Return the paths that replaying HEAD on other commits may write on the way; None when that is not known.
-
-    `names` are the upstream, then what else takes part: the new base, the branch.
-    """
-    ends = [commit_of(here, name, in_hook=in_hook) for name in ("HEAD", *names)]
-    if len(ends) == 1 or any(end is None for end in ends):
-        return None
-    head, *others = [end for end in ends if end]
-    paths: list[str] = []
-    for other in others:
-        paths += merged_paths(here, head, other, in_hook=in_hook)
-        paths += merged_paths(here, other, head, in_hook=in_hook)
-    return paths
+    parents = ask(here, ["rev-list", "--parents", "-n1", stash], in_hook=True).decode().split()[1:]
+    paths = [path for parent in parents[:2] for path in between(here, parent, stash, in_hook=True)]
+    return paths + [path for new_files in parents[2:] for path in between(here, None, new_files, in_hook=True)]

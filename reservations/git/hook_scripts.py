@@ -7,15 +7,13 @@ from typing import Final
 
 from interlock.reservations.git import commands
 
-GIT_HOOKS: Final = ("pre-commit", "pre-rebase", "applypatch-msg", "reference-transaction")
+GIT_HOOKS: Final = ("pre-commit", "pre-rebase", "reference-transaction")
 """Git's hooks that refuse what would touch paths of other agents."""
 
 KEPT_SUFFIX: Final = ".before-interlock"
 """Added to the name of a hook that was there before; it is called first."""
 
 MARK: Final = "# Interlock: leaves alone what other agents hold."
-
-_HEAD_BYTES: Final = 200
 
 _HEAD: Final = f"""#!/bin/sh
 {MARK} INTERLOCK_HOOKS=off turns it off.
@@ -65,4 +63,4 @@ def are_installed(here: str) -> bool:
 
 def _is_ours(path: str) -> bool:
     with open(path, "rb") as file:
-        return MARK.encode() in file.read(_HEAD_BYTES)
+        return MARK.encode() in file.read(200)

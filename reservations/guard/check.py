@@ -10,19 +10,16 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from interlock.reservations.git.foreign_leases import note
 from interlock.reservations.leases.runtime import Context
 
 if TYPE_CHECKING:
     from interlock.reservations.guard.held import Checkouts
 
-_REMOVES: Final = re.compile(r"\b(?:rm|rmdir|shred|trash|mv|rsync|find)\b")
-_SPEAKS: Final = re.compile(rf"git|interlock|>|INTER|CLAUDE_|{_REMOVES.pattern}|\b(?:unlink|cp|ln|install|tee|gh)\b")
+_REMOVES: Final = re.compile(r"\b(?:rm|rmdir|mv)\b")
+_SPEAKS: Final = re.compile(rf"git|interlock|>|INTER|CLAUDE_|{_REMOVES.pattern}")
 """What has to be in a line that is looked at."""
-_OWNED: Final = re.compile(r"interlock|--am|stash|reset|branch")
+_OWNED: Final = re.compile(r"interlock|--am|stash|reset")
 """What is looked at though nobody holds anything: commits and entries of the stash still have an owner then."""
-_MAX_WORDS: Final = 200
-_QUOTES: Final = dict.fromkeys(map(ord, "'\"\\"))
 
 
 def check_command(
@@ -34,11 +31,10 @@ def check_command(
 ) -> str | None:
     """Return the refusal of a shell command line, or None when it may run in the absolute folder `cwd`.
 
-    Stores that are open already are `known` by their paths. The owner of an entry of the stash is asked for by the
-    commit of the entry; one without a known owner is judged by its paths. A store that cannot be read raises
-    `ReservationError`, since nobody knows what others hold.
+    Stores that are open already are `known` by their paths; who made an entry of the stash is asked for by its commit.
+    A store that cannot be read raises `ReservationError`, since nobody knows what others hold.
     """
-    said = command.replace("\\\n", "").translate(_QUOTES)
+    said = command.replace("\\\n", "").translate(dict.fromkeys(map(ord, "'\"\\")))
     if not _SPEAKS.search(said):
         return None
     from interlock.reservations.guard.held import Checkouts, RefusedError  # noqa: PLC0415 - most lines need none of it
@@ -47,6 +43,7 @@ def check_command(
     is_owned = checkouts.at(cwd).opened is not None and _OWNED.search(said)
     if not is_owned and "interlock" not in said and not _reaches_held(said, cwd, checkouts):
         return None
+    from interlock.reservations.git.foreign_leases import note  # noqa: PLC0415
     from interlock.reservations.guard.judge import Judge  # noqa: PLC0415 - loads the parser
 
     try:
@@ -60,9 +57,9 @@ def check_command(
 
 def _reaches_held(said: str, cwd: str, checkouts: "Checkouts") -> bool:
     """Return whether others hold something in the present checkout, or in one that a word names or contains."""
-    words = dict.fromkeys(["", *re.split(r"[\s=;()<>&|]+", said)])
-    for word in [*words][:_MAX_WORDS]:
+    removes = _REMOVES.search(said)
+    for word in dict.fromkeys(["", *re.split(r"[\s=;()<>&|]+", said)]):
         path = os.path.normpath(os.path.join(cwd, os.path.expanduser(word.replace("$HOME", "~")).split("*")[0]))
-        if checkouts.at(path).all or (_REMOVES.search(said) and any(checkouts.below(path))):
+        if checkouts.at(path).all or (removes and any(checkouts.below(path))):
             return True
     return False

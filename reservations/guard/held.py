@@ -5,24 +5,26 @@ state folder, a folder that contains a checkout in which others hold something, 
 """
 
 import os
-import os.path
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from glob import glob
 from typing import Final
 
+from interlock.core import state
 from interlock.reservations import place, shared_files
 from interlock.reservations.git import checkouts, commands
 from interlock.reservations.git import foreign_leases as holding
-from interlock.reservations.git.foreign_leases import Hit, explain, overlapping, touched
+from interlock.reservations.git.foreign_leases import Hit, everything, explain, touched
 from interlock.reservations.leases.runtime import Context
 from interlock.reservations.rules import RULES, shown
 
+UNKNOWN: Final = "\0"
+"""A word of a command that is not literal."""
+REMOVERS: Final = frozenset({"rm", "rmdir", "mv"})
+"""Programs of which a word names what goes away."""
 MAX_FOLDERS: Final = 2000
 """At most this many folders below those that a line removes are searched for checkouts."""
-SAFE: Final = (
-    "name your own files, so that this is left out; the store is for `interlock status` and `interlock release`."
-)
+SAFE: Final = "name your own files, so that this is left out; `interlock status` and `release` are for the store."
 
 
 class RefusedError(Exception):
@@ -42,14 +44,12 @@ class Checkout:
     def __init__(self, found: place.Place, env: Mapping[str, str], known: Mapping[str, Context]) -> None:
         self.place, self.root = found, found.root
         self.opened, self._held = holding.holdings(found, "hook", env, known)
-        self.all = overlapping(self._held, "**")
-        is_pointer = bool(found.common) and os.path.isfile(os.path.join(self.root, ".git"))
-        self.is_linked = is_pointer and place.git_dir_of(self.root) != found.common
-        home = os.path.join(env.get("HOME", "/"), ".local", "state")
-        state = os.path.join(env.get("INTERLOCK_STATE") or env.get("XDG_STATE_HOME") or home, "interlock")
-        shared = (*shared_files.paths(found), os.path.realpath(state))
+        self.all = everything(self._held)
+        self.is_linked = bool(found.common) and place.git_dir_of(self.root) != found.common
+        shared = (*shared_files.paths(found), os.path.realpath(state.folder()))
         self.shared = tuple(f"{path}/" for path in shared) if self.all else ()
         self.trees = checkouts.roots_of(found) if self.all else []
+        self.stashes: bool | None = None  # whether the newest entry will be the line's own; False once it is taken
 
     def among(self, paths: Sequence[str]) -> list[Hit]:
         """Return which of some paths are held."""
@@ -65,11 +65,11 @@ class Checkout:
         """What is held of the files here: in a linked worktree, what has uncommitted changes in it."""
         return self.unsaved if self.is_linked else self.all
 
-    def refuse(self, action: str, verb: str, hits: Sequence[Hit], fix: str, *, asks: bool = False) -> None:
-        """Refuse what would do something (`verb`) to what others hold; nothing without a hit."""
-        if hits:
-            text = explain(f"`{shown(action)}` {verb}", sorted(dict(hits).items()), fix, asks=asks)
-            raise RefusedError(action, hits, self.opened, text)
+    def refuse(self, what: str, verb: str, fix: str, hits: Sequence[Hit] | None = None) -> None:
+        """Refuse what would do something (`verb`) to what others hold, any of it or some; nothing without a hit."""
+        if hits := self.all if hits is None else hits:
+            text = explain(f"`{shown(what)}` {verb}", sorted(dict(hits).items()), fix)
+            raise RefusedError(what, hits, self.opened, text)
 
     def refused(self, code: str, action: str, said: str, fix: str) -> RefusedError:
         """Return the refusal of a command for another reason."""
@@ -91,7 +91,7 @@ class Checkouts:
         while not os.path.isdir(folder):
             folder = os.path.dirname(folder)
         if folder not in self._folders:
-            found = holding.project(folder, self._env) or place.Place(os.path.realpath(folder), "", os.devnull)
+            found = holding.project(folder)
             if found.root not in self._roots:
                 self._roots[found.root] = Checkout(found, self._env, self._known)
             self._folders[folder] = self._roots[found.root]
@@ -106,30 +106,23 @@ class Checkouts:
             folders[:] = [each for each in folders if each not in {".git", "node_modules"}]
         yield from (row for row in map(self.at, sorted(trees)) if row.files)
 
-    def remove(self, action: str, words: Sequence[str], here: str) -> None:
-        """Refuse to remove or move what nothing puts back; the words are files and folders, wildcards included."""
+    def judge(self, action: str, words: Sequence[str], here: str, *, removes: bool = False) -> None:
+        """Refuse to write or remove what nothing puts back; the words are files and folders, wildcards included."""
         for path in _paths(words, here):
             self.at(os.path.dirname(path))
-            for row in self._roots.values() if os.path.lexists(path) else ():
-                is_part = path == f"{row.root}/.git" or f"{path}/".startswith(row.shared)
-                if is_part or any(one.startswith(f"{path}/") for one in row.shared):
-                    row.refuse(action, "would take away what guards", row.all, SAFE)
-            for row in self.below(path):
-                row.refuse(action, "would take away a checkout with", row.files, SAFE)
-
-    def write(self, action: str, words: Sequence[str], here: str) -> None:
-        """Refuse to overwrite what git and all agents share."""
-        for path in _paths(words, here):
-            self.at(os.path.dirname(path))
+            folder = f"{path}/"
             for row in self._roots.values():
-                if f"{path}/".startswith(row.shared):
-                    row.refuse(action, "would overwrite what guards", row.all, SAFE)
+                inside = folder.startswith(row.shared)
+                around = removes and (path == f"{row.root}/.git" or any(one.startswith(folder) for one in row.shared))
+                row.refuse(action, "would damage what guards", SAFE, row.all if inside or around else ())
+            for row in self.below(path) if removes else ():
+                row.refuse(action, "would take away a checkout with", SAFE, row.files)
 
 
 def _paths(words: Sequence[str], here: str) -> Iterator[str]:
     """Yield what the words name that are no options, without links in their folders."""
     real = cache(os.path.realpath)
     for path in (os.path.join(here, word) for word in dict.fromkeys(words) if word[:1] != "-"):
-        for one in [path, *(glob(path) if set("*?[").intersection(path) else [])] if "\0" not in path else ():
+        for one in [path, *(glob(path) if set("*?[").intersection(path) else [])] if UNKNOWN not in path else ():
             folder, name = os.path.split(os.path.normpath(one))
             yield os.path.join(real(folder), name)

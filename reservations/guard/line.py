@@ -1,36 +1,42 @@
 """A shell line as plain commands: the literal words of each, and the folder that it works in.
 
-Threats: T1, and T2 as far as plain words go. No variable is followed but HOME and PWD, no script is read, and only
-programs of `_WRAPPERS` and `TEXTS` are known to run others. What the grammar does not read is split at separators.
+Threats: T1, and T2 as far as plain words go. The parser is tree-sitter's grammar of bash, which only this module
+imports. No variable is followed but HOME and PWD, no script is read, and only shells and their own `eval` and `trap`
+run a text. A line with errors is also split at separators.
+
+No program is known to run others: the first word of a command that names one of `PROGRAMS` begins what is judged, and
+what stands before it (`sudo -u bob`, `timeout 5`, `uv run`) may be anything but one of `_READERS`.
 """
 
 import os.path
 import re
+import time
 from collections.abc import Mapping, Sequence
-from itertools import dropwhile, pairwise, takewhile
+from itertools import takewhile
 from typing import Final, NamedTuple
 
-from interlock.reservations.guard.syntax import Node, parse
-from interlock.reservations.patterns.globs import expand_braces
-from interlock.reservations.process import PREFIXES, SHELLS
+import tree_sitter_bash
+from tree_sitter import Language, Node, Parser
 
-UNKNOWN: Final = "\0"
-"""A word that is not literal."""
-REMOVERS: Final = frozenset({"rm", "rmdir", "unlink", "shred", "trash", "trash-put"})
-WRITERS: Final = frozenset({"mv", "cp", "ln", "install", "rsync", "tee", "truncate"})
-_MAX_DEPTH: Final = 5
-_MAX_PATH: Final = 4096
-_WRAPPERS: Final = PREFIXES | {"command", "builtin", "exec", "uv", "poetry", "pipenv", "mise", "npx"}
-"""Programs that run the words behind their own."""
-TEXTS: Final = SHELLS | {"eval", "trap", "su", "runuser", "script", "sg"}
+from interlock.core.finding import FindingError
+from interlock.core.patterns import expand
+from interlock.reservations.guard.held import REMOVERS, UNKNOWN
+from interlock.reservations.process import SHELLS
+
+TEXTS: Final = SHELLS | {"eval", "trap"}
 """Programs that run a text."""
-_RUN: Final = REMOVERS | WRITERS | TEXTS | {"git", "interlock", "find", "python", "python3"}
-"""Where what a wrapper runs may begin."""
+PROGRAMS: Final = REMOVERS | TEXTS | {"git", "interlock"}
+"""Programs that are judged, or run what is."""
+_MAX_SECONDS: Final = 1
+"""Some odd texts take the grammar quadratic time of the processor, and a hook has to answer."""
+_MAX_PIPES: Final = 5000
+"""An error behind a pipeline takes quadratic time that cannot be stopped: a second for so many."""
+_MAX_DEPTH: Final = 5
+_READERS: Final = frozenset({"echo", "printf", "grep", "rg", "man"})
+"""What only prints or looks for its words."""
 _APART: Final = frozenset({"subshell", "command_substitution", "process_substitution", "function_definition"})
 """What a `cd` does not leave."""
-_WRITES: Final = frozenset({">", ">>", ">|", "&>", "&>>"})
-_PASSED_ON: Final = frozenset({'"$@"', "$@", "$*"})
-"""What a function is called with."""
+_WRITES: Final = frozenset({">", ">>", ">|", ">&", "&>", "&>>"})
 
 
 class Command(NamedTuple):
@@ -48,33 +54,38 @@ class Command(NamedTuple):
         return os.path.basename(self.words[0])
 
 
-def read(text: str, here: str, env: Mapping[str, str]) -> list[Command]:
-    """Return the commands anywhere in a line, in the order in which they stand there."""
+def read(text: str, here: str, env: Mapping[str, str]) -> list[Command] | None:
+    """Return the commands anywhere in a line, in the order in which they stand there; None where it takes too long."""
     reader = _Reader(here, env.get("HOME", "~"))
     reader.line(text, 0)
-    return reader.found
+    return reader.commands if reader.is_readable else None
 
 
 class _Reader:
     def __init__(self, here: str, home: str) -> None:
-        self.found: list[Command] = []
-        self.here, self.home, self.data = here, home, b""
-        self.moves = [here]
+        self.commands: list[Command] = []
+        self.here, self.before, self.home = here, here, home
+        self.data, self.is_readable = b"", True
 
     def line(self, text: str, depth: int) -> None:
         around, self.data = self.data, text.encode(errors="replace")
-        root = parse(self.data)
-        todo: list[Node | str] = [] if root is None else [root]
+        root = _parse(self.data) if depth <= _MAX_DEPTH else None
+        if root is None:
+            self.is_readable = False
+            return
+        # Nodes that are still to be read, the next one last; between them the folder to go back to.
+        todo: list[Node | str] = [root]
         while todo:
-            row = todo.pop()
-            if isinstance(row, str):
-                self.here = row
+            node = todo.pop()
+            if isinstance(node, str):
+                self.here = node
                 continue
-            todo += [self.here] if row.type in _APART else []
-            self._take(row, depth)
-            todo += reversed(row.children)
-        for part in re.split(r"[;&|\n(){}`]+", text) if root is None or root.has_error else ():
-            self._command([word.strip("'\"") for word in part.split()], _MAX_DEPTH)
+            if node.type in _APART:
+                todo.append(self.here)
+            self._take(node, depth)
+            todo += reversed(node.children)
+        for part in re.split(r"[;&|\n(){}`]+", text) if root.has_error else ():
+            self._command([word.strip("'\"") for word in part.split()], depth)
         self.data = around
 
     def _take(self, node: Node, depth: int) -> None:
@@ -84,21 +95,20 @@ class _Reader:
             self._command([word for part in parts for word in self._spread(part)], depth)
         elif node.type == "variable_assignment":
             self._add("=", self._said(children[0]), "".join(map(self._word, children[2:])))
-        elif node.type == "unset_command":
-            for part in children[1:]:
-                self._add("=", self._said(part), "")
         elif node.type == "file_redirect" and not _WRITES.isdisjoint(part.type for part in children):
-            self._add(">", self._word(children[-1]))
+            if children[-1].type != "number":  # as in `2>&1`
+                self._add(">", self._word(children[-1]))
         elif node.type in {"heredoc_body", "herestring_redirect"}:
             text = self._said(node) if node.type == "heredoc_body" else self._word(children[-1])
-            program = self.found[-1].program if self.found else ""
+            program = self.commands[-1].program if self.commands else ""
             self._add("<<", text)
             self._nested([text] if program in SHELLS else [], depth)
 
     def _add(self, *words: str) -> None:
-        self.found.append(Command(words, self.here))
+        self.commands.append(Command(words, self.here))
 
     def _command(self, words: list[str], depth: int) -> None:
+        """Take a command, and what it runs of `PROGRAMS`."""
         if not words:
             return
         self._add(*words)
@@ -108,56 +118,75 @@ class _Reader:
         elif name in TEXTS:
             texts = [" ".join(rest)] if name == "eval" else rest
             self._nested([text for text in texts if len(text.split()) > 1], depth)
-        elif name == "find" and depth < _MAX_DEPTH:
-            todo = iter(rest)
-            for word in todo:
-                inner = [*takewhile(lambda part: part not in {";", "+"}, todo)] if word[:5] in {"-exec", "-ok"} else []
-                self._command([UNKNOWN if part == "{}" else part for part in inner], depth + 1)
-        elif name in _WRAPPERS:
-            for before, word in pairwise(words):
-                if re.match(r"[A-Za-z_]\w*=", word) or before in {"-u", "--unset"}:
-                    self._add("=", word.partition("=")[0], word.partition("=")[2])
-            inner = [*dropwhile(lambda word: os.path.basename(word) not in _RUN, rest)]
-            if name in {"xargs", "parallel"} and inner:
-                placed = [UNKNOWN if "{}" in word else word for word in inner]
-                inner = placed if UNKNOWN in placed else [*inner, UNKNOWN]
-            self._command(inner, depth)
+        elif name not in PROGRAMS | _READERS:
+            self._behind(words, depth)
+
+    def _behind(self, words: list[str], depth: int) -> None:
+        """Take what another program may run: from the first word of `PROGRAMS` on, to the end of a `find -exec`."""
+        start = next((number for number, word in enumerate(words) if os.path.basename(word) in PROGRAMS), None)
+        before = words[:start]
+        for word in before[1:] if start is not None or words[0] == "env" else ():
+            name, sign, value = word.partition("=")
+            if sign:
+                self._add("=", name, value)
+        if start is not None:
+            inner = [*takewhile(lambda word: word not in {";", "+"}, words[start:])]
+            inner = [UNKNOWN if "{}" in word else word for word in inner]
+            self._command([*inner, UNKNOWN] if "xargs" in before and UNKNOWN not in inner else inner, depth)
 
     def _nested(self, texts: Sequence[str], depth: int) -> None:
         here = self.here
-        for text in texts if depth < _MAX_DEPTH else ():
+        for text in texts if self.is_readable else ():
             self.line(text, depth + 1)
             self.here = here
 
     def _move(self, name: str, named: Sequence[str]) -> None:
-        target = named[0] if named else self.home
-        if name == "popd" or target == "-":
-            target = self.moves.pop() if len(self.moves) > 1 else self.moves[0]
-        else:
-            self.moves.append(self.here)
+        before, target = self.here, named[0] if named else self.home
+        goes_back = name == "popd" or target == "-"
         # Behind a folder that is not literal nothing relative is known; git is judged where the line was before.
-        self.here = os.path.normpath(os.path.join(self.here, target))[:_MAX_PATH]
+        self.here = self.before if goes_back else os.path.normpath(os.path.join(before, target))
+        self.before = before
 
     def _said(self, node: Node) -> str:
         return self.data[node.start_byte : node.end_byte].decode(errors="replace")
 
     def _spread(self, node: Node) -> list[str]:
         """Return the words of an argument, braces spread."""
+        if self._said(node) in {'"$@"', "$@", "$*"}:
+            return []  # what a function is called with
         word = self._word(node)
-        found = expand_braces(word) if "{" in word and node.type in {"word", "concatenation"} else [word]
-        return [] if self._said(node) in _PASSED_ON else found if isinstance(found, list) else [word]
+        try:
+            return [*filter(None, expand(word))] if "{" in word and node.type in {"word", "concatenation"} else [word]
+        except FindingError:  # braces that are no alternatives, as in `stash@{0}`, or too many of them
+            return [word, *filter(None, re.split("[{,}]+", word))] if "," in word else [word]
 
     def _word(self, node: Node) -> str:
         """Return a word without its quotes."""
         text = self._said(node)
-        if node.type == "raw_string":
-            return text[1:-1]
+        if node.type in {"raw_string", "ansi_c_string"}:
+            return text.removeprefix("$")[1:-1]
         if node.type in {"concatenation", "command_name"}:
             parts = [self._word(child) for child in node.children]
             return UNKNOWN if UNKNOWN in parts else "".join(parts)
-        if node.type == "ansi_c_string":
-            return text[2:-1].encode().decode("unicode_escape", errors="replace")
         text = text[1:-1] if node.type == "string" else re.sub("^~(?=/|$)", lambda _: self.home, text)
         text = re.sub(r"\$(?:HOME\b|\{HOME\})", lambda _: self.home, text)
         text = re.sub(r"\$(?:PWD\b|\{PWD\})", lambda _: self.here, text)
         return UNKNOWN if re.search(r"(?<!\\)[$`]|^[<>]\(", text) else re.sub(r"\\\n|\\(.)", r"\1", text)
+
+
+_PARSER: Final = Parser(Language(tree_sitter_bash.language()))
+
+
+def _parse(data: bytes) -> Node | None:
+    """Return the tree of a text, errors included; None where that takes too long."""
+    if data.count(b"|") > _MAX_PIPES:
+        return None
+    end = time.process_time() + _MAX_SECONDS
+    try:
+        return _PARSER.parse(
+            lambda begin, _point: data[begin : begin + 65_536],
+            progress_callback=lambda _position, _has_error: time.process_time() > end,
+        ).root_node
+    except ValueError:
+        _PARSER.reset()
+        return None

@@ -5,7 +5,6 @@ import os
 import sys
 from collections.abc import Iterable, Mapping
 from functools import partial
-from typing import Final
 
 from interlock.reservations import identity, place, process, settings
 from interlock.reservations.hooks.client_input import Call
@@ -13,17 +12,18 @@ from interlock.reservations.leases import subagents
 from interlock.reservations.leases.runtime import Caller, Context, Runtime
 from interlock.reservations.store.sqlite import SqliteStore
 
-MAX_CONTEXT: Final = 4000
-"""At most this many characters of context are given to an agent at once."""
-
 
 def opened(found: place.Place, call: Call, env: Mapping[str, str], client: str) -> Context:
     """Return the runtime of a project and the agent whose client called."""
     store = SqliteStore(found.store_path)
     runtime = Runtime(
-        store, settings.read(found.root), is_running=process.is_running, dirty=unsaved,
-        changed_here=partial(unsaved, seconds=0.0), is_folder=place.is_folder, branch=place.head,
-    )  # fmt: skip
+        store,
+        settings.read(found.root),
+        is_running=process.is_running,
+        dirty=unsaved,
+        changed_here=partial(unsaved, seconds=0.0),
+        is_folder=place.is_folder,
+    )
     known = identity.who(env, store, call.session_id, client, via="hook")
     name = subagents.name_of(known.name, call.agent_id)
     via = subagents.CLIENT if call.agent_id else "hook"
@@ -71,6 +71,5 @@ def answer(call: Call, default_event: str, context: str) -> None:
     """Give the agent some context, in the form that the clients read; nothing when there is none."""
     if not context:
         return
-    text = context if len(context) <= MAX_CONTEXT else f"{context[: MAX_CONTEXT - 1]}…"
-    output = {"hookEventName": call.event or default_event, "additionalContext": text}
+    output = {"hookEventName": call.event or default_event, "additionalContext": context}
     sys.stdout.write(json.dumps({"hookSpecificOutput": output}) + "\n")

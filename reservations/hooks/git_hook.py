@@ -1,4 +1,4 @@
-"""Git's hooks `pre-commit`, `pre-rebase` and `applypatch-msg`, and what all of git's hooks have in common.
+"""Git's hooks `pre-commit` and `pre-rebase`, and what all of git's hooks have in common.
 
 Each looks at what others hold, and refuses on standard error or says nothing.
 """
@@ -11,15 +11,12 @@ from typing import Final, NamedTuple
 
 from interlock.core.errors import InterlockError
 from interlock.reservations.git import commands, foreign_leases
-from interlock.reservations.git.foreign_leases import Held, Hit, overlapping, touched
+from interlock.reservations.git.foreign_leases import Held, Hit, everything, touched
 from interlock.reservations.leases.runtime import Context
 
 COMMIT_FIX: Final = (
-    "commit your own paths alone: `git commit -m MESSAGE -- PATHS`, or `interlock commit -m MESSAGE` for all that you "
-    "reserved; what the other agents have staged may stay staged."
-)
-PATCH_FIX: Final = (
-    "`git am --abort`, wait until these paths are free (`interlock reserve PATHS --wait 45`), then apply it again."
+    "`interlock commit -m MESSAGE` commits all that you reserved and nothing else, and is recorded for `interlock "
+    "verify`; what the other agents have staged may stay staged."
 )
 REBASE_FIX: Final = (
     "wait until these paths are free (`interlock reserve PATHS --wait 45`), or rebase in a worktree of your own."
@@ -42,11 +39,8 @@ def judged(via: str, env: Mapping[str, str], look: Callable[[Held], Verdict | No
     have said is not known.
     """
     try:
-        found = foreign_leases.project(os.getcwd(), env, env.get("GIT_DIR", ""))
-        if found is None:
-            return 0
-        opened, held = foreign_leases.holdings(found, "git", env)
-        verdict = look(held) if held else None
+        opened, held = foreign_leases.holdings(foreign_leases.project(os.getcwd()), "git", env)
+        verdict = look(held) if held.values else None
         if opened is None or verdict is None or not verdict.hits:
             return 0
         return refused(opened, via, verdict)
@@ -87,17 +81,6 @@ def _committed(held: Held) -> Verdict:
     return Verdict("this commit carries", touched(held, commands.staged_paths(os.getcwd(), in_hook=True)), COMMIT_FIX)
 
 
-def applypatch_msg(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:  # noqa: ARG001 - the patch is where git keeps it
-    """Return 0 when the patch that `git am` is about to apply leaves alone what others hold, else 1 with the reason."""
-    return judged("applypatch-msg", env, _patched)
-
-
-def _patched(held: Held) -> Verdict:
-    here = os.getcwd()
-    paths = commands.patched_paths(here, os.path.join(_git_dir(here), "rebase-apply", "patch"), in_hook=True)
-    return Verdict("this patch changes", touched(held, paths), PATCH_FIX)
-
-
 def pre_rebase(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:  # noqa: ARG001 - git sends this hook no input
     """Return 0 when the rebase leaves alone what others hold, else 1 with the reason; git asks before it begins.
 
@@ -110,19 +93,27 @@ def pre_rebase(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:
 
 
 def _rebased(argv: Sequence[str], held: Held) -> Verdict:
-    """Judge the paths that differ on either side since the branches parted, and unsaved work that was set aside."""
+    """Judge the paths that differ on either side since the branches parted, and unsaved work that was set aside.
+
+    Where it is not known what takes part, it may be everything.
+    """
     here = os.getcwd()
-    paths = commands.rebased_paths(here, argv, in_hook=True)
-    aside = [path for _, stash in _set_aside(here) for path in commands.stashed_paths(here, stash, in_hook=True)]
-    hits = overlapping(held, "**") if paths is None else touched(held, [*paths, *aside])
-    return Verdict("this rebase rewrites", hits, REBASE_FIX)
+    head = commands.commit_of(here, "HEAD", in_hook=True)
+    others = [commands.commit_of(here, name, in_hook=True) for name in argv]
+    if head is None or not others or None in others:
+        return Verdict("this rebase rewrites", everything(held), REBASE_FIX)
+    paths = [path for _, stash in _set_aside(here) for path in commands.stashed_paths(here, stash)]
+    for other in filter(None, others):
+        paths += commands.merged_paths(here, head, other)
+        paths += commands.merged_paths(here, other, head)
+    return Verdict("this rebase rewrites", touched(held, paths), REBASE_FIX)
 
 
 def _set_aside(here: str) -> list[tuple[str, str]]:
     """Return where git notes what `--autostash` has put away before it asks this hook, and the commit that holds it."""
     rows: list[tuple[str, str]] = []
     for name in ("rebase-merge", "rebase-apply"):
-        path = os.path.join(_git_dir(here), name, "autostash")
+        path = os.path.join(git_dir(here), name, "autostash")
         try:
             with open(path, encoding="ascii") as file:
                 rows.append((path, file.read().strip()))
@@ -142,5 +133,6 @@ def _put_back(here: str) -> None:
         sys.stderr.write(f"  unsaved work is set aside still: `git rebase --abort` puts it back ({error})\n")
 
 
-def _git_dir(here: str) -> str:
+def git_dir(here: str) -> str:
+    """Return git's own folder of the present checkout."""
     return os.fsdecode(commands.ask(here, ["rev-parse", "--absolute-git-dir"], in_hook=True)).removesuffix("\n")

@@ -5,14 +5,11 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from typing import Final, NamedTuple, NoReturn
+from typing import Final, NoReturn
 
 from interlock.core.errors import InterlockError
-from interlock.core.text import nearest
+from interlock.core.record import Record
 from interlock.reservations.rules import RULES
-
-MAX_INPUT_BYTES: Final = 8 * 1024 * 1024
-"""A client sends the whole text of an edit; nothing that is edited by hand is as large as this."""
 
 MAX_SECONDS: Final = 10
 """A client's hook answers within this time, or refuses: clients let a call pass when they have waited long enough."""
@@ -20,10 +17,8 @@ MAX_SECONDS: Final = 10
 OFF: Final = "INTERLOCK_HOOKS"
 """The variable that turns the hooks off: `INTERLOCK_HOOKS=off`."""
 
-DEBUG: Final = "INTERLOCK_DEBUG"
 
-
-class _Hook(NamedTuple):
+class _Hook(Record):
     module: str
     failed: int
     does: str
@@ -39,7 +34,6 @@ HOOKS: Final = {
     "stop": _Hook("stop", 1, "An agent stops: requests that still wait; the session ends: its leases."),
     "pre-commit": _Hook("git_hook", 1, "Git: a commit carries nothing that others hold.", "pre_commit"),
     "pre-rebase": _Hook("git_hook", 1, "Git: a rebase touches nothing that others hold.", "pre_rebase"),
-    "applypatch-msg": _Hook("git_hook", 1, "Git: a patch touches nothing that others hold.", "applypatch_msg"),
     "reference-transaction": _Hook("reference_transaction", 1, "Git: no branch moves over what others hold."),
 }
 """Hook to its module, its exit status when it cannot do its work, what it does, and its function.
@@ -83,8 +77,8 @@ def _run(argv: Sequence[str]) -> int:
         return 0
     hook = HOOKS.get(name)
     if hook is None:
-        return _say(2, f"interlock: {_unknown(name)}")
-    if os.environ.get(OFF, "").strip().lower() == "off" and name != "session-start":
+        return _say(2, f"interlock: there is no hook {name!a}; there are {', '.join(HOOKS)}.")
+    if os.environ.get(OFF, "").strip().lower() == "off":
         return 0
     if not hook.run:
         _end_in_time(name, hook.failed)
@@ -95,12 +89,8 @@ def _run(argv: Sequence[str]) -> int:
     except InterlockError as error:
         return _say(hook.failed, f"interlock {error.code}: {name}: {error.message}\n  fix: {error.fix}")
     except Exception as error:  # noqa: BLE001 - the last handler: the agent gets a reason, whatever happens
-        if os.environ.get(DEBUG):
-            import traceback  # noqa: PLC0415 - only on request
-
-            traceback.print_exc()
         text = f"interlock RSV900: {name} failed: {type(error).__name__}: {error}"
-        fix = f"this is a defect of Interlock; {DEBUG}=1 shows more, and {OFF}=off turns the hooks off."
+        fix = f"this is a defect of Interlock; {OFF}=off turns the hooks off."
         return _say(hook.failed, f"{text}\n  fix: {fix}")
 
 
@@ -117,34 +107,12 @@ def _end_in_time(name: str, status: int) -> None:
     signal.alarm(MAX_SECONDS)
 
 
-def _unknown(name: str) -> str:
-    near = [f"`{each}`" for each in nearest(name, HOOKS, 2)]
-    hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(HOOKS)}."
-    problem = f"there is no hook {name!a}" if name else "a hook must be named"
-    return f"{problem}: {hint}\n  fix: `interlock hook --help` says what each does."
-
-
 def _input() -> bytes:
-    """Return the standard input; a terminal gives nothing.
-
-    What is too long is read to its end and dropped, so that the client does not meet a closed pipe.
-    """
-    try:
-        if os.isatty(0):
-            return b""
-        with open(0, "rb", closefd=False) as pipe:
-            data = pipe.read(MAX_INPUT_BYTES + 1)
-            while pipe.read(65536):
-                pass
-    except OSError:
+    """Return the standard input; a terminal gives nothing."""
+    if os.isatty(0):
         return b""
-    if len(data) <= MAX_INPUT_BYTES:
-        return data
-    from interlock.reservations.hooks.client_input import InputRefusedError  # noqa: PLC0415 - git's hooks need none of it
-
-    raise InputRefusedError(
-        f"standard input is larger than {MAX_INPUT_BYTES} bytes.", "Make the edit in smaller steps."
-    )
+    with open(0, "rb", closefd=False) as pipe:
+        return pipe.read()
 
 
 def _say(status: int, text: str) -> int:

@@ -19,8 +19,6 @@ def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:
     """Return 0; what was undone goes to the agent as context, and to the holders as messages."""
     client = client_input.client_of(argv)
     call = client_input.read(data, is_over=True)
-    if client_input.is_read(call):
-        return 0
     # A command may have removed the folder that it ran in.
     found = place.find(call.cwd) if os.path.isdir(call.cwd) else store.place_of_session(call.session_id)
     ctx = None if found is None else client_hook.opened_if_used(found, call, env, client)

@@ -1,9 +1,8 @@
 """`interlock hook reference-transaction`: the checked-out branch and the stash leave alone what other agents hold.
 
-Git asks this hook before it moves any ref, with `--no-verify` too. Judged are moves of a checked-out branch or of HEAD,
-a new stash (before git takes the changes out of the working tree), the end of all of them, and the start of a merge
-(its ORIG_HEAD, before the working tree changes). Fetches, pushes, tags, notes and branches that nobody has checked out
-pass.
+Git asks this hook before it moves any ref, with `--no-verify` too. Judged are moves of HEAD and its branch, a new stash
+(before git takes the changes out of the working tree), and the start of a merge (its ORIG_HEAD, before the working tree
+changes). Fetches, pushes, tags, notes and other branches pass.
 """
 
 import os
@@ -14,14 +13,13 @@ from typing import Final
 
 from interlock.reservations.git import commands
 from interlock.reservations.git.foreign_leases import Held, Hit, touched
-from interlock.reservations.hooks.git_hook import Verdict, is_zero, judged
+from interlock.reservations.hooks.git_hook import Verdict, git_dir, is_zero, judged
 
 MOVE_FIX: Final = (
     "leave these paths out: `interlock commit -m MESSAGE` commits your own alone. If this was a cherry-pick, revert, "
     "rebase or am, go back with its `--abort`."
 )
 STASH_FIX: Final = "set aside your own paths alone: `git stash push -- PATHS`, or commit them: `interlock commit`."
-DROP_FIX: Final = "leave it to the agents whose work is in it."
 MERGE_FIX: Final = "wait until these paths are free (`interlock reserve PATHS --wait 45`), then merge."
 _STARTS: Final = ("rebase-merge/orig-head", "rebase-apply/orig-head", "rebase-apply/abort-safety", "sequencer/head")
 """Where git keeps the commit that `--abort` goes back to; going back always passes."""
@@ -48,38 +46,31 @@ def _concerns(move: tuple[str, ...], env: Mapping[str, str]) -> bool:
         return _action(env) in {"merge", "pull"}
     if is_zero(new):
         # A branch that is deleted alone is one that git packs away; the deletion of the checked-out one names HEAD too.
-        return name in {"HEAD", "refs/stash"}
+        return name == "HEAD"
     return old != new and (name in {"HEAD", "refs/stash"} or name.startswith("refs/heads/"))
 
 
 def _look(moves: Sequence[tuple[str, ...]], env: Mapping[str, str], held: Held) -> Verdict | None:
     """Judge the moves, the first that touches something is the answer."""
     here = os.getcwd()
-    answer = os.fsdecode(commands.ask(here, ["rev-parse", "--absolute-git-dir", "--git-common-dir"], in_hook=True))
-    folder, common = answer.removesuffix("\n").split("\n")
-    common = os.path.join(here, common)
+    folder = git_dir(here)
+    branch = _first_line(os.path.join(folder, "HEAD")).removeprefix("ref: ")
     own = os.path.basename(os.path.dirname(folder)) == "worktrees"
-    seen: set[tuple[str | None, str]] = set()
     for old, new, name in moves:
-        if name == "refs/stash" and is_zero(new):
-            verdict = Verdict("this would throw away a stash of", _thrown_away(here, common, old, held), DROP_FIX)
-        elif name == "refs/stash":
+        if name == "refs/stash":
             verdict = Verdict("this stash would take away", _stashed(here, new, held), STASH_FIX)
         elif name == "ORIG_HEAD":
             verdict = Verdict("this merge would change", touched(held, _merging(here, folder, env, own=own)), MERGE_FIX)
-        elif name != "HEAD" and name not in _checked_out(common):
+        elif name not in {"HEAD", branch}:
             continue
         else:
             before = commands.commit_of(here, name, in_hook=True) if is_zero(old) else old
-            gone = before is None and is_zero(new)
             # A worktree that is just being made has nothing in it that could be changed.
             is_fresh = before is None and own and not os.path.exists(os.path.join(folder, "index"))
             goes_back = any(_first_line(os.path.join(folder, *start.split("/"))) == new for start in _STARTS)
-            if gone or before == new or (before, new) in seen or is_fresh or goes_back:
+            if before == new or is_fresh or goes_back:
                 continue
-            seen.add((before, new))
-            is_here = name == "HEAD" or _first_line(os.path.join(folder, "HEAD")) == f"ref: {name}"
-            if own and not is_zero(new) and is_here and commands.reaches(here, _THERE, new, in_hook=True):
+            if own and not is_zero(new) and commands.reaches(here, _THERE, new):
                 # Nothing new comes about, and the files that change are those of this worktree alone.
                 continue
             after = commands.empty_tree(here, in_hook=True) if is_zero(new) else new
@@ -97,18 +88,9 @@ def _action(env: Mapping[str, str]) -> str:
 
 def _stashed(here: str, stash: str, held: Held) -> list[Hit]:
     """Return what is held and about to be taken out of the working tree; what is gone there is only being saved."""
-    hits = touched(held, commands.stashed_paths(here, stash, in_hook=True))
+    hits = touched(held, commands.stashed_paths(here, stash))
     still = commands.changed(here, [path for path, _ in hits], in_hook=True) if hits else {}
     return [hit for hit in hits if hit[0] in still]
-
-
-def _thrown_away(here: str, common: str, old: str, held: Held) -> list[Hit]:
-    """Return what is held and set aside in the stash that ends; when git drops the last one, the log is empty."""
-    log = os.path.join(common, "logs", "refs", "stash")
-    if not os.path.isfile(log) or not os.path.getsize(log):
-        return []
-    stash = commands.commit_of(here, "refs/stash", in_hook=True) if is_zero(old) else old
-    return touched(held, commands.stashed_paths(here, stash, in_hook=True)) if stash else []
 
 
 def _merging(here: str, folder: str, env: Mapping[str, str], *, own: bool) -> list[str]:
@@ -119,8 +101,8 @@ def _merging(here: str, folder: str, env: Mapping[str, str], *, own: bool) -> li
         tips = _fetched(os.path.join(folder, "FETCH_HEAD"))
     head = commands.commit_of(here, "HEAD", in_hook=True)
     if own and head:
-        tips = [tip for tip in tips if not commands.reaches(here, [tip], head, in_hook=True)]
-    return [path for tip in tips if head for path in commands.merged_paths(here, head, tip, in_hook=True)]
+        tips = [tip for tip in tips if not commands.reaches(here, [tip], head)]
+    return [path for tip in tips if head for path in commands.merged_paths(here, head, tip)]
 
 
 def _fetched(path: str) -> list[str]:
@@ -130,15 +112,6 @@ def _fetched(path: str) -> list[str]:
     except FileNotFoundError:
         return []
     return [line.split("\t")[0] for line in lines if line and "\tnot-for-merge\t" not in line]
-
-
-def _checked_out(common: str) -> set[str]:
-    places = [common]
-    trees = os.path.join(common, "worktrees")
-    if os.path.isdir(trees):
-        places += [os.path.join(trees, name) for name in os.listdir(trees)]
-    heads = (_first_line(os.path.join(place, "HEAD")) for place in places)
-    return {head.removeprefix("ref: ") for head in heads if head.startswith("ref: ")}
 
 
 def _first_line(path: str) -> str:

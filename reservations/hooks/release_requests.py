@@ -5,13 +5,13 @@ whose time ran out; `clean` hands over what has no uncommitted change and says s
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Final, Literal, NamedTuple, TypeAlias, cast
+from typing import Final, Literal, TypeAlias, cast
 
-from interlock.reservations.errors import SettingsError
+from interlock.core.patterns import covers
+from interlock.core.record import Record
+from interlock.reservations.errors import ReservationError
 from interlock.reservations.leases import calls, granting
-from interlock.reservations.leases.runtime import Context
-from interlock.reservations.messages.bodies import RELEASE_REQUEST, type_of
-from interlock.reservations.patterns import covers
+from interlock.reservations.leases.runtime import Context, Entry
 from interlock.reservations.rules import shown
 from interlock.reservations.store.records import Lease, Negotiation, replace
 
@@ -23,7 +23,7 @@ _PAGE: Final = 50
 Mode: TypeAlias = Literal["", "1", "clean"]
 
 
-class Waiting(NamedTuple):
+class Waiting(Record):
     """What waits for an agent when its edit hook looks.
 
     Args:
@@ -46,36 +46,32 @@ def mode_of(env: Mapping[str, str]) -> Mode:
         return ""
     if value in {"1", "clean"}:
         return cast("Mode", value)
-    raise SettingsError(f"{VARIABLE} is {shown(value)}.", f"Set {VARIABLE} to 1 or clean, or unset it.", VARIABLE)
+    raise ReservationError(f"{VARIABLE} is {shown(value)}.", f"Set {VARIABLE} to 1 or clean, or unset it.", "RSV904")
 
 
-def look(ctx: Context) -> Waiting:
+def look(entry: Entry) -> Waiting:
     """Return what waits for the agent, and remember what is new as mentioned (`Agent.cursor`)."""
-    with calls.entered(ctx) as entry:
-        held = {lease.reservation_id: lease for lease in entry.tx.leases_of(entry.agent.name)}
-        asked = [row for row in entry.tx.open_negotiations(holder=entry.agent.name) if row.reservation_id in held]
-        new: set[str] = set()
-        if asked:
-            unread = entry.tx.inbox(entry.agent.name, after=entry.agent.cursor, unread_only=True, limit=_PAGE)
-            new = {message.thread_id for message in unread if type_of(message.topic) == RELEASE_REQUEST}
-            if unread:
-                entry.tx.put_agent(replace(entry.agent, cursor=unread[-1].message_id))
-        overdue = {
-            row.thread_id: int((entry.now - row.deadline) // 60)
-            for row in asked
-            if row.deadline is not None and row.deadline <= entry.now
-        }
-        pairs = tuple((row, tuple(granting.on_file(entry, row))) for row in asked)
-        return Waiting(tuple(lease.pattern for lease in held.values()), pairs, frozenset(new), overdue)
+    held = {lease.reservation_id: lease for lease in entry.tx.leases_of(entry.agent.name)}
+    own = tuple(lease.pattern for lease in held.values())
+    asked = [row for row in entry.tx.open_negotiations(holder=entry.agent.name) if row.reservation_id in held]
+    if not asked:
+        return Waiting(own, (), frozenset(), {})
+    from interlock.reservations.messages.bodies import RELEASE_REQUEST  # noqa: PLC0415 - few edits meet one
+
+    unread = entry.tx.inbox(entry.agent.name, after=entry.agent.cursor, unread_only=True, limit=_PAGE)
+    new = frozenset(message.thread_id for message in unread if message.topic == RELEASE_REQUEST)
+    if unread:
+        entry.tx.put_agent(replace(entry.agent, cursor=unread[-1].message_id))
+    overdue = {
+        row.thread_id: int((entry.now - row.deadline) // 60)
+        for row in asked
+        if row.deadline is not None and row.deadline <= entry.now
+    }
+    return Waiting(own, tuple((row, tuple(granting.on_file(entry, row))) for row in asked), new, overdue)
 
 
-def handle(ctx: Context, waiting: Waiting, mode: Mode, edited: Sequence[str] = ()) -> str:
-    """Do what the mode says, and return the message for the agent; empty when there is nothing new.
-
-    Files that this call edits, `edited` by pattern, are not released by it.
-    """
-    if mode == "clean" and waiting.open:
-        return _release_clean(ctx, waiting, edited)
+def message(waiting: Waiting, mode: Mode) -> str:
+    """Return what the agent is told of what waits; empty when there is nothing new."""
     fresh = [row for row, _ in waiting.open if row.thread_id in waiting.new or row.thread_id in waiting.overdue]
     if mode == "1":
         return "\n".join(spelled(waiting, fresh))
@@ -98,7 +94,7 @@ def spelled(waiting: Waiting, rows: Sequence[Negotiation]) -> list[str]:
 def _request(row: Negotiation, minutes_over: int | None) -> list[str]:
     late = "" if minutes_over is None else f" Its time ran out {minutes_over} min ago."
     reason = f": {shown(row.reason)}" if row.reason else ""
-    call = f'respond_to_release(thread_id="{row.thread_id}", file="{shown(row.file)}", action='
+    call = f'respond_to_release(thread_id="{row.thread_id}", action='
     return [
         f"Interlock: {shown(row.requester)} asks you to release {shown(row.file)} ({row.urgency}){reason}.{late}",
         f'  done with it: {call}"release")',
@@ -106,8 +102,16 @@ def _request(row: Negotiation, minutes_over: int | None) -> list[str]:
     ]
 
 
-def _release_clean(ctx: Context, waiting: Waiting, edited: Sequence[str]) -> str:
-    """Hand over, in order, whole leases without uncommitted changes; what git does not know is kept."""
+def hand_over(ctx: Context, edited: Sequence[str]) -> str:
+    """Hand over, in order, whole leases without uncommitted changes, and return the message for the agent.
+
+    What git does not know is kept, and so are the files that this call edits, `edited` by pattern. Git is asked between
+    transactions.
+    """
+    with calls.entered(ctx) as entry:
+        waiting = look(entry)
+    if not waiting.open:
+        return ""
     from interlock.reservations.messages import response  # noqa: PLC0415 - only when something was asked for
 
     dirty = ctx.runtime.dirty(
@@ -123,7 +127,7 @@ def _release_clean(ctx: Context, waiting: Waiting, edited: Sequence[str]) -> str
         if touched or any(dirty.get(lease.pattern) is not False for lease in held):
             kept.append(row)
             continue
-        answer = response.respond(ctx, row.thread_id, "release", row.file, report_unsaved=False)
+        answer = response.respond(ctx, row.thread_id, "release", report_unsaved=False)
         if answer["status"] in {"released", "free"}:
             gone.update(lease.reservation_id for lease in held)
             names = ", ".join(shown(lease.pattern) for lease in held)

@@ -9,8 +9,7 @@ from typing import Any, Final
 
 from interlock.reservations import identity, place, status
 from interlock.reservations.hooks import client_hook, client_input
-from interlock.reservations.hooks.main import OFF
-from interlock.reservations.leases import calls, hook_state
+from interlock.reservations.leases import calls, marks
 from interlock.reservations.leases.runtime import Context
 from interlock.reservations.rules import named, shown, some
 from interlock.reservations.store.records import key_of
@@ -27,18 +26,13 @@ def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:
     """
     client = client_input.client_of(argv)
     call = client_input.read(data)
-    if env.get(OFF, "").strip().lower() == "off":
-        client_hook.answer(
-            call, EVENT, f"Interlock: its hooks are off ({OFF}=off): edits are neither checked nor reserved."
-        )
-        return 0
     found = place.find(call.cwd)
     if not found.common and not os.path.lexists(found.store_path):
         return 0
     ctx = client_hook.opened(found, call, env, client)
     own = status.join(ctx)
     with calls.entered(ctx) as entry:
-        hook_state.note_root(entry, found.root)
+        marks.put(entry, entry.agent.name, "root", found.root)
     client_hook.answer(call, EVENT, _context(ctx, own))
     if path := env.get(ENV_FILE):
         _export(path, identity.exports(env, own["name"], call.session_id))
@@ -48,7 +42,6 @@ def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:
 def _context(ctx: Context, own: Mapping[str, Any]) -> str:
     me = key_of(own["name"])
     seen = status.current_state(ctx, 0)
-    left_out = seen.get("more", {}).get("leases", 0)
     held = [row for row in seen["leases"] if key_of(row["holder"]) != me]
     others = [row for row in status.list_agents(ctx)["agents"] if key_of(row["name"]) != me]
     here = [named(row["name"]) for row in others if row["state"] == "alive"]
@@ -57,9 +50,7 @@ def _context(ctx: Context, own: Mapping[str, Any]) -> str:
         lines.append(f"Others here: {some(here, MAX_SHOWN)}.")
     if held:
         rows = [f"{named(row['pattern'])} ({named(row['holder'])}, {row['holder_state']})" for row in held]
-        lines.append(
-            f"They hold: {some(rows, MAX_SHOWN, left_out)}. Reserve what you need with reserve_files before you begin."
-        )
+        lines.append(f"They hold: {some(rows, MAX_SHOWN)}. Reserve what you need with reserve_files before you begin.")
     if own["leases"]:
         lines.append(f"You hold: {some((row['pattern'] for row in own['leases']), MAX_SHOWN)}.")
     if own["requests"]:
@@ -73,13 +64,8 @@ def _context(ctx: Context, own: Mapping[str, Any]) -> str:
 
 
 def _export(path: str, variables: Mapping[str, str]) -> None:
-    """Add the variables to the file that the client reads before each shell command; once each."""
-    quoted = {name: value.replace("'", "'\\''") for name, value in variables.items()}
-    lines = [f"export {name}='{value}'\n" for name, value in quoted.items()]
-    with open(path, "a+", encoding="utf-8") as file:
-        file.seek(0)
-        known = file.read()
-        begun = "" if not known or known.endswith("\n") else "\n"
-        new = [line for line in lines if line not in known]
-        if new:
-            file.write(begun + "".join(new))
+    """Add the variables to the file that the client reads before each shell command."""
+    from shlex import quote  # noqa: PLC0415 - slow to import
+
+    with open(path, "a", encoding="utf-8") as file:
+        file.writelines(f"\nexport {name}={quote(value)}\n" for name, value in variables.items())

@@ -2,8 +2,7 @@
 
 A pause in the middle of a session (Stop) takes nothing away: the agent is sent back once for each request that it has
 not answered. The end of a session (SessionEnd) releases what has no uncommitted changes; what has some stays reserved
-until its lease ends or somebody takes it over from the ended process. That is for the session's own client to say: from
-anywhere else nothing is released while that client runs.
+until its lease ends or somebody takes it over from the ended process.
 """
 
 import json
@@ -12,12 +11,10 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from interlock.reservations import identity, place, status
+from interlock.reservations import place, status
 from interlock.reservations.hooks import client_hook, client_input, release_requests
-from interlock.reservations.hooks.client_input import Call
-from interlock.reservations.leases import calls, hook_state, subagents, wait_queue
+from interlock.reservations.leases import calls, granting, marks, wait_queue
 from interlock.reservations.leases.runtime import Context
-from interlock.reservations.rules import shown
 from interlock.reservations.versions import watch
 
 END: Final = "SessionEnd"
@@ -34,32 +31,24 @@ def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:
     ctx = client_hook.opened(found, call, env, client)
     watch.stopped(ctx, found, call.session_id)
     if call.event == END:
-        if identity.is_elsewhere(ctx.runtime.store, ctx.caller.name):
-            raise client_input.InputRefusedError(
-                f"{shown(ctx.caller.name)} lives in another process than the one that says it ended.",
-                "Let the session's own client say so; leases of a client that has ended can be taken over.",
-            )
         _end(ctx)
     elif not call.fields.get("stop_hook_active"):
-        _remind(ctx, call)
+        _remind(ctx)
     if call.event == SUBAGENT_END and call.agent_id:
         with calls.entered(ctx) as entry:
-            subagents.inherit(entry)
+            granting.inherit(entry)
     return 0
 
 
-def _remind(ctx: Context, call: Call) -> None:
+def _remind(ctx: Context) -> None:
     """Send the agent back to its open requests; for each of them once."""
-    open_ones = release_requests.look(ctx)
     with calls.entered(ctx) as entry:
-        new = [row for row, _ in open_ones.open if hook_state.once(entry, f"stop {row.thread_id}")]
+        open_ones = release_requests.look(entry)
+        new = [row for row, _ in open_ones.open if marks.once(entry, f"stop {row.thread_id}")]
     if not new:
         return
     reason = "\n".join(["Before you stop, answer who waits for your files:", *release_requests.spelled(open_ones, new)])
-    if call.event in {"", "Stop", "SubagentStop"}:
-        sys.stdout.write(json.dumps({"decision": "block", "reason": reason}) + "\n")
-    else:
-        client_hook.answer(call, call.event, reason)
+    sys.stdout.write(json.dumps({"decision": "block", "reason": reason}) + "\n")
 
 
 def _end(ctx: Context) -> None:

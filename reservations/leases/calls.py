@@ -1,53 +1,67 @@
-"""The calls about leases, and the one way into the store that every call takes."""
+"""The calls about leases, and the one way into the store that every call takes.
 
-import json
+How a call works. Everything that agents share are rows of one SQLite file: agents, leases, places in the wait queue,
+messages, negotiations, and the events that are on their way into the journal. A call is one transaction on it,
+`entered`, and SQLite lets one transaction write at a time: so whatever a call finds is still so when it decides, and
+what it decides is there as a whole or, if the process is killed, not at all.
+
+1. `entered` registers the caller, ends the leases whose time is over, and settles the wait queue. So no call ever sees
+   a lease that has ended, and nothing needs a process in the background.
+2. `granting.look` finds what is in the way of each pattern: leases of others that overlap it, and places of others
+   further in front. Leases of the dead are taken over (`liveness`).
+3. All patterns are free: `granting.grant` puts the leases, each with a fencing token that rises with every grant. Else
+   the call is refused with who is in the way and the call that helps, or it waits: it joins the queue, ends its
+   transaction, and looks again when the store has changed.
+4. Every lease ends in `drop`, whatever the reason: by release, by time, by takeover or by force. It leaves its event,
+   tells the open negotiations, and whoever waits gets what became free in the same transaction (`wait_queue.settle`).
+
+What git knows of uncommitted changes is added to an answer after its transaction (`reported`): nobody waits for git.
+"""
+
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from types import MappingProxyType
-from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
-from interlock.reservations.answers import (
-    Conflict,
-    ConflictsAnswer,
-    MineAnswer,
-    Refusal,
-    ReleaseAllAnswer,
-    ReleaseAnswer,
-    ReserveAnswer,
-)
+from interlock.core.record import Record
 from interlock.reservations.leases import (
     arguments,
-    deadlock,
     granting,
     handover,
     liveness,
-    losses,
-    refusals,
+    views,
     wait_queue,
 )
 from interlock.reservations.leases.arguments import Asked
-from interlock.reservations.leases.grant_log import Turn, ran_out
 from interlock.reservations.leases.granting import Look, Wanted
+from interlock.reservations.leases.marks import Turn, ran_out
 from interlock.reservations.leases.runtime import Context, Entry
 from interlock.reservations.leases.views import conflict_info, iso, lease_info
 from interlock.reservations.settings import NORMAL_TIMEOUT_MINUTES
 from interlock.reservations.store.records import Agent, Lease, Negotiation, NegotiationState, Waiter, key_of, replace
 
+if TYPE_CHECKING:
+    from interlock.reservations.answers import (
+        Conflict,
+        ConflictsAnswer,
+        MineAnswer,
+        Refusal,
+        ReleaseAllAnswer,
+        ReleaseAnswer,
+        ReserveAnswer,
+    )
+
 Ending: TypeAlias = Literal["released", "expired", "taken_over", "forced"]
 
 KEEP_SECONDS: Final = 7 * 24 * 3600.0
-"""How long remembered answers, read messages and resolved negotiations are kept."""
+"""How long marks, read messages and resolved negotiations are kept."""
 
 AWAY_SECONDS: Final = 3600.0
 """An agent that comes back after this time has the store tidied: seldom enough to cost nothing."""
 
-MAX_CONFLICTS: Final = 100
-"""At most this many conflicts are in one answer of check_conflicts; `more` is how many there are besides."""
-
 
 @contextmanager
-def entered(ctx: Context, unsaved: Mapping[str, bool] = MappingProxyType({})) -> Generator[Entry, None, None]:
+def entered(ctx: Context) -> Generator[Entry, None, None]:
     """Open the transaction of a call; every call of every entry point goes through here.
 
     The agent is registered (event `agent_joined`) or its `last_seen` moved, its process bound to it, what expired is
@@ -58,16 +72,13 @@ def entered(ctx: Context, unsaved: Mapping[str, bool] = MappingProxyType({})) ->
 
     Inside it: no I/O, no second `entered`, and `entry.now` for the time. To give up a lease call `end`.
 
-    Args:
-        unsaved: What is known of unsaved work, for who may take from the silent; see `liveness.asking`.
-
     Raises:
         ReservationError: The store cannot be used; see `SqliteStore.transaction`.
     """
     with ctx.runtime.store.transaction() as tx:
         now = ctx.runtime.clock()
         agent, before = liveness.touch(ctx.runtime, tx, ctx.caller, now)
-        entry = Entry(ctx, tx, now, agent, unsaved)
+        entry = Entry(ctx, tx, now, agent)
         if before is None:
             entry.event("agent_joined", agent=agent.name, kind=agent.kind, client=agent.client)
         if before is None or now - before.last_seen > AWAY_SECONDS:
@@ -113,8 +124,6 @@ def drop(entry: Entry, lease: Lease, how: Ending) -> None:
     states = {asked.thread_id: _without(entry, asked) for asked in open_ones}
     threads = {"negotiations": states} if states else {}
     entry.event(f"lease_{how}", **granting.facts(lease), by=entry.agent.name, **threads)
-    if how != "released":
-        losses.record(entry, lease, "" if how == "expired" else entry.agent.name)
 
 
 def _without(entry: Entry, asked: Negotiation) -> NegotiationState:
@@ -134,13 +143,13 @@ def _without(entry: Entry, asked: Negotiation) -> NegotiationState:
     return left.state
 
 
-class _Attempt(NamedTuple):
+class Attempt(Record):
     """One look of a call: its answer, or, while it waits, its place and in how many seconds to look again.
 
     `new` is what it granted and git is to be asked about.
     """
 
-    answer: ReserveAnswer
+    answer: "ReserveAnswer"
     waiter_id: int = 0
     look_in: float | None = None
     new: Mapping[str, Turn] = MappingProxyType({})
@@ -148,16 +157,14 @@ class _Attempt(NamedTuple):
 
 def reserve(
     ctx: Context,
-    patterns: object,
-    reason: object = "",
-    ttl_minutes: object = None,
+    patterns: Sequence[str],
+    reason: str = "",
+    ttl_minutes: float | None = None,
     *,
-    exclusive: object = True,
-    no_force: object = False,
-    partial: object = False,
-    wait_seconds: object = 0,
-    idempotency_key: object = None,
-) -> ReserveAnswer:
+    exclusive: bool = True,
+    no_force: bool = False,
+    wait_seconds: float = 0,
+) -> "ReserveAnswer":
     """Reserve patterns, all or none; reserving again renews, and so does asking for less than one holds.
 
     Args:
@@ -166,56 +173,43 @@ def reserve(
         ttl_minutes: How long; default: `[reservations] ttl_minutes`.
         exclusive: Nobody else may hold an overlapping lease.
         no_force: Never to be taken by escalation.
-        partial: Grant what is free in place of all or none.
-        wait_seconds: How long to wait in the queue; at most `[reservations] max_wait_seconds`, which the answer then
-            says. The place in the queue is kept.
-        idempotency_key: Remembers an answer without refusals: a retry gets it again, byte for byte, even when the
-            lease has ended since. After a refusal, or a part of what was asked for, a retry tries again; what was
-            granted is renewed then, and never granted twice.
+        wait_seconds: How long to wait in the queue; at most `[reservations] max_wait_seconds`. The place is kept.
     """
-    options = {
-        "reason": reason, "ttl_minutes": ttl_minutes, "exclusive": exclusive, "no_force": no_force, "partial": partial,
-        "wait_seconds": wait_seconds, "idempotency_key": idempotency_key,
-    }  # fmt: skip
-    longest = arguments.shortened_wait(ctx, wait_seconds)
-    asked = arguments.read_reserve(ctx, patterns, options)
+    asked = arguments.read_reserve(
+        ctx, patterns, reason, ttl_minutes, exclusive=exclusive, no_force=no_force, wait_seconds=wait_seconds
+    )
     if not isinstance(asked, Asked):
-        return cast("ReserveAnswer", {"reservations": [], "errors": asked, **longest})
-    if asked.wait_seconds:
-        attempt = _wait(ctx, asked)
-    else:
-        attempt = liveness.asking(ctx, {}, lambda unsaved: _attempt(ctx, asked, None, 0, unsaved))
-    _ask_dirty(ctx, [row["conflict"] for row in attempt.answer["errors"] if "conflict" in row])
-    _report_received(ctx, asked, attempt)
-    return cast("ReserveAnswer", {**attempt.answer, **longest})
+        return {"reservations": [], "errors": asked}
+    return reported(ctx, _wait(ctx, asked) if asked.wait_seconds else _attempt(ctx, asked, None, 0))
 
 
-def _report_received(ctx: Context, asked: Asked, attempt: _Attempt) -> None:
-    """Report which new leases had uncommitted changes before; after the transaction, for it asks git."""
-    report = handover.received(ctx, attempt.new) if attempt.new else {}
-    if not report:
-        return
-    answer = cast("dict[str, Any]", attempt.answer)
-    answer |= report
-    with entered(ctx) as entry:
-        handover.notify_previous_holders(entry, attempt.new, report["unsaved"])
-        if asked.key and not answer["errors"]:
-            entry.tx.remember(entry.agent.name, asked.key, asked.digest, json.dumps(answer), entry.now)
+def reported(ctx: Context, tried: Attempt) -> "ReserveAnswer":
+    """Return the answer of an attempt, with what git says of unsaved work; after the transaction, for it asks git.
+
+    That is whether what is in the way has uncommitted changes, and which new leases had some before.
+    """
+    answer = tried.answer
+    _ask_dirty(ctx, [row["conflict"] for row in answer["errors"] if "conflict" in row])
+    report = handover.received(ctx, tried.new) if tried.new else {}
+    if report:
+        answer = cast("ReserveAnswer", {**answer, **report})
+        with entered(ctx) as entry:
+            handover.notify_previous_holders(entry, tried.new, report["unsaved"])
+    return answer
 
 
-def _wait(ctx: Context, asked: Asked) -> _Attempt:
+def _wait(ctx: Context, asked: Asked) -> Attempt:
     """Try until it is granted, refused or the time is over; an exception gives the place up."""
     end = ctx.runtime.monotonic() + asked.wait_seconds
     waiter_id = 0
-    unsaved: dict[str, bool] = {}
     try:
         while True:
             stamp = ctx.runtime.store.stamp()
-            attempt = liveness.asking(ctx, unsaved, partial(_attempt, ctx, asked, end, waiter_id))
-            if attempt.look_in is None:
-                return attempt
-            waiter_id = attempt.waiter_id
-            wait_queue.until_changed(ctx.runtime, stamp, attempt.look_in)
+            tried = _attempt(ctx, asked, end, waiter_id)
+            if tried.look_in is None:
+                return tried
+            waiter_id = tried.waiter_id
+            wait_queue.until_changed(ctx.runtime, stamp, tried.look_in)
     except BaseException:
         with entered(ctx) as entry:
             _leave(entry, asked, "its call was ended")
@@ -223,56 +217,48 @@ def _wait(ctx: Context, asked: Asked) -> _Attempt:
         raise
 
 
-def _attempt(ctx: Context, asked: Asked, end: float | None, waiter_id: int, unsaved: Mapping[str, bool]) -> _Attempt:
-    """Grant, refuse or wait, in one transaction: until `end` by `Runtime.monotonic`, or not at all where it is None."""
-    with entered(ctx, unsaved) as entry:
-        if asked.key and (known := _remembered(entry, asked)) is not None:
-            return _Attempt(known)
-        me = entry.agent.name
-        place = wait_queue.place_of(entry, asked.wanted)
-        try:
-            front = wait_queue.ahead(entry, me, place)
-            looks = granting.look(entry, me, asked.wanted, front, most=granting.MAX_COMPARED)
-        except granting.TooWideError as error:
-            return _Attempt(_refused(entry, asked, [refusals.too_wide(error.compared)]))
-        blocked = [found for found in looks if not found.is_free(entry)]
-        takes = [found for found in looks if found not in blocked] if asked.partial or not blocked else []
-        over = _too_many(entry, takes)
-        if over is not None:
-            wait_queue.confirm(entry, waiter_id)
-            return _Attempt(_refused(entry, asked, [over]))
-        if takes:
-            new = handover.new_of(entry, takes) if asked.wanted.exclusive else {}
-            answer = _take(entry, asked, takes, waiter_id)
-            answer["errors"] = [refusals.blocked(entry, asked, found) for found in blocked]
-            if asked.key and not blocked:
-                entry.tx.remember(me, asked.key, asked.digest, json.dumps(answer), entry.now)
-            return _Attempt(answer, new=new)
-        if end is None:
-            return _Attempt(_give_up(entry, asked, blocked))
-        members = deadlock.circle(entry, deadlock.waited_for(blocked))
-        if members:
-            _leave(entry, asked, "deadlock")
-            deadlock.report(entry, members)
-            wait_queue.settle(entry)
-            return _Attempt(_refused(entry, asked, [refusals.circle(entry, asked, members, blocked[0])]))
-        left = end - ctx.runtime.monotonic()
-        if left <= 0:
-            return _Attempt(_give_up(entry, asked, blocked))
-        place = wait_queue.join(entry, asked.wanted, entry.now + left + ctx.runtime.settings.linger_seconds)
-        ends = [row.until if isinstance(row, Waiter) else row.expires_at for found in blocked for row in found.blockers]
-        again = min([left, wait_queue.LOOK_SECONDS, *(ending - entry.now for ending in ends)])
-        return _Attempt({"reservations": [], "errors": []}, place.waiter_id, again)
+def _attempt(ctx: Context, asked: Asked, end: float | None, waiter_id: int) -> Attempt:
+    with entered(ctx) as entry:
+        return attempt(entry, asked, end, waiter_id)
 
 
-def _take(entry: Entry, asked: Asked, takes: Sequence[Look], waiter_id: int) -> ReserveAnswer:
+def attempt(entry: Entry, asked: Asked, end: float | None = None, waiter_id: int = 0) -> Attempt:
+    """Grant, refuse or wait: until `end` by `Runtime.monotonic`, or not at all where it is None.
+
+    Whoever calls it in a transaction of its own calls `reported` afterwards.
+    """
+    me = entry.agent.name
+    place = wait_queue.place_of(entry, asked.wanted)
+    looks = granting.look(entry, me, asked.wanted, wait_queue.ahead(entry, me, place))
+    blocked = [found for found in looks if not found.is_free(entry)]
+    if not blocked:
+        new = handover.new_of(entry, looks) if asked.wanted.exclusive else {}
+        return Attempt(_take(entry, asked, looks, waiter_id), new=new)
+    if end is None:
+        return Attempt(_give_up(entry, asked, blocked))
+    for found in blocked:
+        for held in found.blockers:
+            wanted = wait_queue.wanted_by_holder(entry, held.agent)
+            if wanted:
+                _leave(entry, asked, "deadlock")
+                wait_queue.settle(entry)
+                return Attempt(_refused(entry, asked, [views.circle(entry, asked, found, held, wanted)]))
+    left = end - entry.runtime.monotonic()
+    if left <= 0:
+        return Attempt(_give_up(entry, asked, blocked))
+    place = wait_queue.join(entry, asked.wanted, entry.now + left + entry.runtime.settings.linger_seconds)
+    ends = [row.until if isinstance(row, Waiter) else row.expires_at for found in blocked for row in found.blockers]
+    again = min([left, wait_queue.LOOK_SECONDS, *(ending - entry.now for ending in ends)])
+    return Attempt({"reservations": [], "errors": []}, place.waiter_id, again)
+
+
+def _take(entry: Entry, asked: Asked, takes: Sequence[Look], waiter_id: int) -> "ReserveAnswer":
     """Put the leases, those of dead holders ended before; then whoever waits for what became free gets it."""
     taken: dict[str, dict[str, Any]] = {}
     for held in (held for found in takes for held in found.blockers):
         if isinstance(held, Lease) and held.reservation_id not in taken:
             taken[held.reservation_id] = _take_over(entry, held)
-    wanted = replace(asked.wanted, patterns=tuple(found.pattern for found in takes))
-    leases = granting.grant(entry, entry.agent.name, wanted)
+    leases = granting.grant(entry, entry.agent.name, asked.wanted)
     _leave(entry, asked, "granted")
     wait_queue.confirm(entry, waiter_id)
     wait_queue.settle(entry)
@@ -299,39 +285,23 @@ def _take_over(entry: Entry, lease: Lease) -> dict[str, Any]:
     }
 
 
-def _give_up(entry: Entry, asked: Asked, blocked: Sequence[Look]) -> ReserveAnswer:
+def _give_up(entry: Entry, asked: Asked, blocked: Sequence[Look]) -> "ReserveAnswer":
     """Refuse; a place in the queue is kept a little longer."""
-    errors = [refusals.blocked(entry, asked, found) for found in blocked]
+    errors = [views.blocked(entry, asked, found) for found in blocked]
     place = wait_queue.linger(entry, asked.wanted)
     if place is None:
         return _refused(entry, asked, errors)
     position = 1 + sum(waiter.waiter_id < place.waiter_id for waiter in entry.tx.waiters())
-    refusals.keep_waiting(errors, asked, position, place.until - entry.now, entry.runtime.settings.max_wait_seconds)
+    views.keep_waiting(errors, asked, position, place.until - entry.now, entry.runtime.settings.max_wait_seconds)
     answer = _refused(entry, asked, errors)
     answer["waiting"] = {"position": position, "since": iso(place.since), "kept_until": iso(place.until)}
     return answer
 
 
-def _refused(entry: Entry, asked: Asked, errors: list[Refusal]) -> ReserveAnswer:
+def _refused(entry: Entry, asked: Asked, errors: "list[Refusal]") -> "ReserveAnswer":
     names = list(asked.wanted.texts[: wait_queue.NAMED])
     entry.event("lease_refused", agent=entry.agent.name, code=errors[0]["code"], patterns=names)
     return {"reservations": [], "errors": errors}
-
-
-def _too_many(entry: Entry, takes: Sequence[Look]) -> Refusal | None:
-    new, limit = sum(found.serving is None for found in takes), entry.runtime.settings.max_leases
-    held = len(entry.tx.leases_of(entry.agent.name)) if new else 0
-    return refusals.too_many(held, new, limit) if held + new > limit else None
-
-
-def _remembered(entry: Entry, asked: Asked) -> ReserveAnswer | None:
-    found = entry.tx.remembered(entry.agent.name, asked.key)
-    if found is None:
-        return None
-    digest, answer = found
-    if digest == asked.digest:
-        return cast("ReserveAnswer", json.loads(answer))
-    return _refused(entry, asked, [refusals.other_arguments(asked.key)])
 
 
 def _leave(entry: Entry, asked: Asked, why: str) -> None:
@@ -340,7 +310,7 @@ def _leave(entry: Entry, asked: Asked, why: str) -> None:
         wait_queue.leave(entry, place, why)
 
 
-def _ask_dirty(ctx: Context, conflicts: Sequence[Conflict]) -> None:
+def _ask_dirty(ctx: Context, conflicts: "Sequence[Conflict]") -> None:
     """Note for each conflict whether there is unsaved work under it; after the transaction, for it asks git."""
     leases = [row for row in conflicts if "waiting" not in row]
     held = tuple(sorted({row["held_pattern"] for row in leases}))
@@ -350,23 +320,22 @@ def _ask_dirty(ctx: Context, conflicts: Sequence[Conflict]) -> None:
             row["dirty"] = known.get(row["held_pattern"])
 
 
-def release(ctx: Context, reservation_ids: object, *, report_unsaved: bool = True) -> ReleaseAnswer:
+def release(ctx: Context, reservation_ids: Sequence[str], *, report_unsaved: bool = True) -> "ReleaseAnswer":
     """Release leases by id; one that is not the caller's stays, and is refused (Reservation Tools, release_files).
 
     With `report_unsaved`, git is asked which of them have uncommitted changes.
     """
-    ids, errors = arguments.read_list("reservation_ids", reservation_ids, ctx.runtime.settings.max_leases)
-    if not ids:
-        return {"released": [], "errors": errors}
+    if not reservation_ids:
+        fix = "Name at least one; my_reservations lists yours."
+        return {"released": [], "errors": [arguments.wrong("reservation_ids", "none", "a list of ids", fix)]}
+    errors: list[Refusal] = []
     own: dict[str, Lease] = {}
     with entered(ctx) as entry:
-        for place, reservation_id in ids:
+        for number, reservation_id in enumerate(reservation_ids):
             # An id that no store can hold is unknown like any other.
             lease = entry.tx.lease(reservation_id) if reservation_id.isascii() else None
-            if lease is None:
-                errors.append(refusals.unknown_id(place, reservation_id))
-            elif key_of(lease.agent) != key_of(entry.agent.name):
-                errors.append(refusals.foreign(place, lease))
+            if lease is None or key_of(lease.agent) != key_of(entry.agent.name):
+                errors.append(views.not_yours(f"reservation_ids[{number}]", reservation_id, lease))
             else:
                 own[reservation_id] = lease
         end(entry, own.values(), "released")
@@ -374,7 +343,7 @@ def release(ctx: Context, reservation_ids: object, *, report_unsaved: bool = Tru
     return cast("ReleaseAnswer", {"released": [*own], "errors": errors, **handover.given(ctx, patterns)})
 
 
-def release_all(ctx: Context, *, report_unsaved: bool = True) -> ReleaseAllAnswer:
+def release_all(ctx: Context, *, report_unsaved: bool = True) -> "ReleaseAllAnswer":
     """Release everything the caller holds, and leave the queue (Reservation Tools, release_all); see `release`."""
     with entered(ctx) as entry:
         wait_queue.leave_all(entry, "released all")
@@ -384,14 +353,14 @@ def release_all(ctx: Context, *, report_unsaved: bool = True) -> ReleaseAllAnswe
     return cast("ReleaseAllAnswer", {"released_count": len(own), **handover.given(ctx, patterns)})
 
 
-def mine(ctx: Context) -> MineAnswer:
+def mine(ctx: Context) -> "MineAnswer":
     """Return the active leases of the caller (Reservation Tools, my_reservations)."""
     with entered(ctx) as entry:
         own = entry.tx.leases_of(entry.agent.name)
         return {"reservations": [lease_info(lease, entry.now) for lease in own]}
 
 
-def check(ctx: Context, patterns: object) -> ConflictsAnswer:
+def check(ctx: Context, patterns: Sequence[str]) -> "ConflictsAnswer":
     """Return what an exclusive reservation of patterns would meet, and reserve nothing.
 
     A pattern is clear when reserving it would be granted with nobody in the way; leases of the dead are conflicts here,
@@ -405,21 +374,11 @@ def check(ctx: Context, patterns: object) -> ConflictsAnswer:
     wanted = Wanted(asked, exclusive=True, no_force=False, reason="", ttl_seconds=0)
     with entered(ctx) as entry:
         front = wait_queue.ahead(entry, entry.agent.name, None)
-        try:
-            looks = granting.look(entry, entry.agent.name, wanted, front, most=granting.MAX_COMPARED)
-        except granting.TooWideError as error:
-            answer["errors"] = [*errors, refusals.too_wide(error.compared)]
-            return answer
-        more = 0
-        for row, found in zip(given, looks, strict=True):
+        for row, found in zip(given, granting.look(entry, entry.agent.name, wanted, front), strict=True):
             if not found.blockers:
                 answer["clear"].append(row.text)
-            shown = found.blockers[: MAX_CONFLICTS - len(answer["conflicts"])]
-            answer["conflicts"] += [
-                conflict_info(entry, row.text, held, granting.held_pattern(row.pattern, wanted, held)) for held in shown
-            ]
-            more += len(found.blockers) - len(shown)
-    if more:
-        answer["more"] = more
+            for held in found.blockers:
+                held_pattern = granting.held_pattern(row.pattern, wanted, held)
+                answer["conflicts"].append(conflict_info(entry, row.text, held, held_pattern))
     _ask_dirty(ctx, answer["conflicts"])
     return answer

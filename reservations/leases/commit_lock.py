@@ -21,7 +21,6 @@ HOLD_SECONDS: Final = 900.0
 PAUSE_SECONDS: Final = 0.05
 PATIENCE_SECONDS: Final = 5.0
 """How long an edit waits for a commit; clients give up on a hook after half a minute."""
-_MAX_BYTES: Final = 8192
 
 
 @contextmanager
@@ -60,7 +59,7 @@ def at_work(common: str, root: str, now: float) -> str:
     except OSError:
         return ""  # nobody has taken it, or the store beside it says what is wrong
     try:
-        agent, _, where = os.fsdecode(os.read(file, _MAX_BYTES)).partition("\n")
+        agent, _, where = os.fsdecode(os.read(file, 8192)).partition("\n")
         if where != root or os.fstat(file).st_mtime + HOLD_SECONDS < now:
             return ""
         with locked(file, shared=True, seconds=0) as free:

@@ -4,14 +4,14 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final, NamedTuple
 
+from interlock.core import patterns
 from interlock.core.errors import Exit, InterlockError
-from interlock.reservations import patterns
+from interlock.core.patterns import Pattern
 from interlock.reservations.answers import Conflict, Refusal
 from interlock.reservations.leases import calls as leases
 from interlock.reservations.leases import granting
 from interlock.reservations.leases.runtime import Context, Entry
 from interlock.reservations.leases.views import conflict_info
-from interlock.reservations.patterns import Pattern
 from interlock.reservations.rules import refuse, refused, shown
 from interlock.reservations.store.records import Lease, key_of, replace
 
@@ -97,13 +97,6 @@ def guarded(ctx: Context, paths: Iterable[str], *, hold_seconds: float | None = 
             _let_go(ctx, protected)
 
 
-def check_token(ctx: Context, reservation_id: str, token: int) -> bool:
-    """Return whether a fencing token is that of a lease which the caller holds now."""
-    with leases.entered(ctx) as entry:
-        lease = entry.tx.lease(reservation_id)
-        return lease is not None and lease.token == token and key_of(lease.agent) == key_of(entry.agent.name)
-
-
 def _covering(entry: Entry, paths: Sequence[str]) -> tuple[dict[str, Lease], list[Refusal]]:
     """Return the own exclusive lease of each path, and a refusal of each path that has none."""
     own = [lease for lease in entry.tx.leases_of(entry.agent.name) if lease.exclusive]
@@ -145,9 +138,15 @@ def _uncovered(entry: Entry, path: str, lost: Lease | None = None) -> Refusal:
         fix = f"Leave it alone; ask {holder['holder']} with negotiate_release, or wait in the queue for it."
     wait = {} if holder is None else {"wait_seconds": entry.runtime.settings.max_wait_seconds}
     return refuse(
-        "RSV206", message, place=name, found=found, expected="an own exclusive lease that has not ended", fix=fix,
-        conflict=holder, next={"tool": "reserve_files", "arguments": {"patterns": [pattern.text], **wait}},
-    )  # fmt: skip
+        "RSV206",
+        message,
+        place=name,
+        found=found,
+        expected="an own exclusive lease that has not ended",
+        fix=fix,
+        conflict=holder,
+        next={"tool": "reserve_files", "arguments": {"patterns": [pattern.text], **wait}},
+    )
 
 
 def _holder(entry: Entry, pattern: Pattern, path: str) -> Conflict | None:

@@ -1,31 +1,22 @@
 """What is granted: one look at the rows finds what is in the way, and one step puts the leases."""
 
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple, TypeAlias
+from typing import TypeAlias
 
-from interlock.reservations import patterns
-from interlock.reservations.errors import StoreDamagedError
-from interlock.reservations.leases import grant_log, liveness, subagents
+from interlock.core import patterns
+from interlock.core.patterns import Pattern
+from interlock.core.record import Record
+from interlock.reservations import place
+from interlock.reservations.errors import StoreError
+from interlock.reservations.leases import liveness, marks, subagents
 from interlock.reservations.leases.runtime import Entry, new_id
-from interlock.reservations.patterns import Pattern
 from interlock.reservations.store.records import Lease, Negotiation, Waiter, key_of, replace
 
 Blocker: TypeAlias = Lease | Waiter
 """A lease of somebody else, or somebody who waits in front."""
 
-MAX_COMPARED: Final = 50_000
-"""A call of several patterns compares at most this many pairs while everybody else waits: a fraction of a second."""
 
-
-class TooWideError(Exception):
-    """The patterns of one call are near so many others that comparing all of them would hold everybody else up."""
-
-    def __init__(self, compared: int) -> None:
-        super().__init__(f"{compared} pairs")
-        self.compared = compared
-
-
-class Wanted(NamedTuple):
+class Wanted(Record):
     """What a call or a place in the queue asks for: patterns in canonical form, sorted, each once."""
 
     patterns: tuple[Pattern, ...]
@@ -40,7 +31,7 @@ class Wanted(NamedTuple):
         return tuple(pattern.text for pattern in self.patterns)
 
 
-class Look(NamedTuple):
+class Look(Record):
     """What is in the way of one pattern.
 
     Args:
@@ -53,7 +44,7 @@ class Look(NamedTuple):
     blockers: tuple[Blocker, ...]
 
     def is_free(self, entry: Entry) -> bool:
-        """Return whether it can be granted, if need be by a takeover; it raises `GitNeededError` as `is_takeable`.
+        """Return whether it can be granted, if need be by a takeover.
 
         That takes leases of the dead, and nobody in front of them in the queue who is not dead too.
         """
@@ -71,7 +62,7 @@ def pattern_of(text: str) -> Pattern:
     found = patterns.canonical(text)
     if isinstance(found, Pattern):
         return found
-    raise StoreDamagedError(
+    raise StoreError(
         f"the store holds the pattern {text!r}, which cannot be read: {found.message}",
         "Upgrade interlock if a newer version wrote it; else remove the lease with `interlock release --all`.",
     )
@@ -104,37 +95,30 @@ def collides(pattern: Pattern, held: str, *, exclusive: bool) -> bool:
     """Return whether a pattern meets another one; two that only share never collide."""
     if not exclusive or pattern.text == held:
         return exclusive
-    plain = patterns.plain_prefix(held)
-    return patterns.overlaps(pattern, pattern_of(held)) if plain is None else patterns.meets_plain(pattern, plain)
+    # Most leases are plain paths, and a call meets thousands of them: those are not read.
+    return patterns.matches(pattern, held) if patterns.SPECIAL.isdisjoint(held) else patterns.overlaps(pattern, held)
 
 
-def look(entry: Entry, agent: str, wanted: Wanted, ahead: Sequence[Waiter], *, most: int | None = None) -> list[Look]:
+def look(entry: Entry, agent: str, wanted: Wanted, ahead: Sequence[Waiter]) -> list[Look]:
     """Return for each pattern what is in the way of an agent.
 
-    `ahead` are the waiters in front, the agent's own places left out. At most `most` pairs of patterns are compared
-    when there are several.
+    `ahead` are the waiters in front, the agent's own places left out.
     """
-    return list(_looks(entry, agent, wanted, ahead, most))
+    return list(_looks(entry, agent, wanted, ahead))
 
 
 def is_free(entry: Entry, agent: str, wanted: Wanted, ahead: Sequence[Waiter]) -> bool:
     """Return whether nothing at all is in the way of an agent; the first thing that does ends the look."""
-    return not any(found.blockers for found in _looks(entry, agent, wanted, ahead, None))
+    return not any(found.blockers for found in _looks(entry, agent, wanted, ahead))
 
 
-def _looks(entry: Entry, agent: str, wanted: Wanted, ahead: Sequence[Waiter], most: int | None) -> Iterator[Look]:
-    waited = sum(len(waiter.patterns) for waiter in ahead)
-    known: dict[str, list[Lease]] = {}
+def _looks(entry: Entry, agent: str, wanted: Wanted, ahead: Sequence[Waiter]) -> Iterator[Look]:
+    near_leases: dict[str, list[Lease]] = {}
     session = subagents.session_of(entry.tx, agent)
-    compared = 0
     for pattern in wanted.patterns:
-        if pattern.prefix not in known:
-            known[pattern.prefix] = near(entry, pattern)
-        found = known[pattern.prefix]
-        compared += len(found) + waited
-        if most is not None and compared > most and len(wanted.patterns) > 1:
-            raise TooWideError(compared)
-        yield _look(agent, wanted, pattern, found, ahead, session)
+        if pattern.prefix not in near_leases:
+            near_leases[pattern.prefix] = near(entry, pattern)
+        yield _look(agent, wanted, pattern, near_leases[pattern.prefix], ahead, session)
 
 
 def _look(
@@ -160,13 +144,9 @@ def _look(
 
 def overlaps(pattern: Pattern, lease: Lease) -> bool:
     """Return whether a pattern overlaps that of a lease."""
-    # No need to read 10,000 patterns to refuse `src/**` or `**/*.py`: everything that begins below a whole folder is in
-    # it, and most leases are plain paths.
-    if pattern.text == pattern.prefix + "**" and lease.prefix.startswith(pattern.prefix):
-        return True
-    if patterns.is_plain(lease.pattern, lease.prefix):
-        return patterns.meets_plain(pattern, lease.prefix)
-    return collides(pattern, lease.pattern, exclusive=True)
+    # No need to read 10,000 patterns to refuse `src/**`: everything that begins below a whole folder is in it.
+    is_below = pattern.text == f"{pattern.prefix}**" and lease.prefix.startswith(pattern.prefix)
+    return is_below or collides(pattern, lease.pattern, exclusive=True)
 
 
 def meets(pattern: Pattern, wanted: Wanted, waiter: Waiter) -> str:
@@ -189,11 +169,11 @@ def serves(lease: Lease, pattern: Pattern, wanted: Wanted) -> bool:
     return (lease.no_force or not wanted.no_force) and patterns.covers(pattern_of(lease.pattern), pattern)
 
 
-def unserved(entry: Entry, agent: str, wanted: Wanted) -> int:
-    """Return how many of the wanted patterns no own lease serves: a grant adds at most that many leases."""
+def is_served(entry: Entry, agent: str, wanted: Wanted) -> bool:
+    """Return whether own leases of an agent serve all that it wants."""
     me = key_of(agent)
-    return sum(
-        not any(key_of(lease.agent) == me and serves(lease, pattern, wanted) for lease in near(entry, pattern))
+    return all(
+        any(key_of(lease.agent) == me and serves(lease, pattern, wanted) for lease in near(entry, pattern))
         for pattern in wanted.patterns
     )
 
@@ -236,16 +216,24 @@ def _put(entry: Entry, agent: str, wanted: Wanted, pattern: Pattern, own: Sequen
     # Who only waited may work in another checkout than the one that releases.
     root = "" if claim else entry.caller.root
     lease = Lease(
-        reservation_id=same.reservation_id if same else new_id("rsv"), agent=agent, pattern=pattern.text,
-        prefix=pattern.prefix, exclusive=wanted.exclusive,
-        no_force=wanted.no_force or (same is not None and same.no_force), claim=claim and same is None,
-        reason=wanted.reason or (same.reason if same else ""), token=entry.tx.next_number("token"),
-        granted_at=entry.now, renewed_at=entry.now,
+        reservation_id=same.reservation_id if same else new_id("rsv"),
+        agent=agent,
+        pattern=pattern.text,
+        prefix=pattern.prefix,
+        exclusive=wanted.exclusive,
+        no_force=wanted.no_force or (same is not None and same.no_force),
+        claim=claim and same is None,
+        reason=wanted.reason or (same.reason if same else ""),
+        token=entry.tx.next_number("token"),
+        granted_at=entry.now,
+        renewed_at=entry.now,
         expires_at=max(entry.now + life, same.expires_at if same else 0.0),
-        root=root, branch=entry.runtime.branch(root) if root else "",
-    )  # fmt: skip
+        root=root,
+        branch=place.head(root) if root else "",
+    )
     entry.tx.put_lease(lease)
-    grant_log.record(entry, lease)
+    if not claim:
+        marks.granted(entry, lease)
     entry.event("lease_granted", **facts(lease), exclusive=lease.exclusive, claim=lease.claim)
     return lease
 
@@ -254,12 +242,18 @@ def _renew(entry: Entry, lease: Lease, pattern: Pattern, wanted: Wanted) -> Leas
     """Let a lease live longer, and give it what else was asked for under its own pattern."""
     same = lease.pattern == pattern.text
     renewed = replace(
-        lease, claim=False, no_force=lease.no_force or (same and wanted.no_force),
-        reason=(same and wanted.reason) or lease.reason, renewed_at=entry.now,
-        expires_at=max(lease.expires_at, entry.now + wanted.ttl_seconds), root=entry.caller.root,
-        branch=lease.branch or entry.runtime.branch(entry.caller.root),
-    )  # fmt: skip
+        lease,
+        claim=False,
+        no_force=lease.no_force or (same and wanted.no_force),
+        reason=(same and wanted.reason) or lease.reason,
+        renewed_at=entry.now,
+        expires_at=max(lease.expires_at, entry.now + wanted.ttl_seconds),
+        root=entry.caller.root,
+        branch=lease.branch or place.head(entry.caller.root),
+    )
     entry.tx.put_lease(renewed)
+    if lease.claim:
+        marks.granted(entry, renewed)
     entry.event("lease_renewed", **facts(renewed))
     return renewed
 
@@ -279,6 +273,35 @@ def _merge(entry: Entry, other: Lease, lease: Lease) -> None:
         entry.tx.put_lease(replace(current, expires_at=ends, held_until=held_until))
     entry.tx.drop_lease(other.reservation_id)
     entry.event("lease_released", **facts(other), into=lease.reservation_id)
+
+
+def inherit(entry: Entry) -> None:
+    """Give what a subagent that has ended holds to the agent of its session."""
+    parent = entry.agent.name.rpartition("/")[0]
+    of_parent = {lease.pattern: lease for lease in entry.tx.leases_of(parent)}
+    for lease in entry.tx.leases_of(entry.agent.name):
+        if lease.pattern in of_parent:
+            _merge(entry, lease, of_parent[lease.pattern])
+        else:
+            move(entry, lease, parent)
+
+
+def move(entry: Entry, lease: Lease, to: str, expires_at: float = 0.0) -> None:
+    """Give a lease another holder, with a new token and what was asked of the old one."""
+    moved = replace(
+        lease,
+        agent=to,
+        claim=False,
+        token=entry.tx.next_number("token"),
+        granted_at=entry.now,
+        renewed_at=entry.now,
+        expires_at=max(lease.expires_at, expires_at),
+    )
+    entry.tx.put_lease(moved)
+    marks.granted(entry, moved)
+    for asked in entry.tx.open_negotiations(reservation_id=lease.reservation_id):
+        entry.tx.put_negotiation(replace(asked, holder=to))
+    entry.event("lease_granted", **facts(moved), exclusive=moved.exclusive, claim=False)
 
 
 def facts(lease: Lease) -> dict[str, object]:

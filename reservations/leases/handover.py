@@ -6,20 +6,15 @@ Git is asked outside the transaction, and about the caller's checkout alone: wha
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from interlock.reservations.answers import iso
-from interlock.reservations.leases import grant_log, granting
-from interlock.reservations.leases.grant_log import Turn
+from interlock.core.patterns import Pattern, canonical, covers
+from interlock.reservations.leases import granting, marks
+from interlock.reservations.leases.marks import Turn
 from interlock.reservations.leases.runtime import Context, Entry
-from interlock.reservations.patterns import Pattern, canonical, covers, is_plain
 from interlock.reservations.rules import shown, some
-from interlock.reservations.store.records import Lease, key_of
+from interlock.reservations.store.records import Lease, iso, key_of
 
-MAX_NAMED: Final = 3
-"""At most this many patterns are named in a text."""
-MAX_LISTED: Final = 20
-"""At most this many are listed; the others are counted."""
-MAX_PATH_CHARS: Final = 200
-"""A longer path is not spelled in a command."""
+MAX_LISTED: Final = 5
+"""At most this many patterns are listed; the others are counted."""
 
 ASKED_ALWAYS: Final = frozenset({"cli", "http", "mcp"})
 """The entry points of calls that are made on purpose. A hook or a run asks git only where another had the file."""
@@ -28,9 +23,7 @@ ASKED_ALWAYS: Final = frozenset({"cli", "http", "mcp"})
 def given_up(entry: Entry, ended: Iterable[Lease]) -> list[str]:
     """Return the patterns of ended leases that the caller may no longer write in, by none of its leases."""
     # What is one path covers nothing but itself, and nobody has two leases on that.
-    wide = (
-        row for row in entry.tx.leases_of(entry.agent.name) if row.exclusive and not is_plain(row.pattern, row.prefix)
-    )
+    wide = (row for row in entry.tx.leases_of(entry.agent.name) if row.exclusive and row.pattern != row.prefix)
     own = [granting.pattern_of(lease.pattern) for lease in wide]
     patterns = [lease.pattern for lease in ended if lease.exclusive]
     return [text for text in patterns if not any(covers(mine, granting.pattern_of(text)) for mine in own)]
@@ -42,10 +35,10 @@ def given(ctx: Context, patterns: Iterable[str]) -> dict[str, Any]:
     if not unsaved:
         return {}
     text = (
-        f"Uncommitted changes of {some(unsaved, MAX_NAMED)} go with it; commit first with `interlock commit` if you "
+        f"Uncommitted changes of {some(unsaved)} go with it; commit first with `interlock commit` if you "
         "meant to keep them (reserve it again for that)."
     )
-    call = {"tool": "reserve_files", "arguments": {"patterns": unsaved[:MAX_NAMED]}}
+    call = {"tool": "reserve_files", "arguments": {"patterns": unsaved[:MAX_LISTED]}}
     return {"unsaved": _report(unsaved, text, call)}
 
 
@@ -54,18 +47,17 @@ def new_of(entry: Entry, looks: Iterable[granting.Look]) -> dict[str, Turn]:
 
     Left out is what the caller had last itself: what is in it is its own. Call it before the grant.
     """
-    me = key_of(entry.agent.name)
     found: dict[str, Turn] = {}
     for look in looks:
         claim = look.serving
         if claim is not None and not claim.claim:
             continue
         text = look.pattern.text if claim is None else claim.pattern
-        turn = grant_log.last(entry, text, but=me if claim is not None or look.blockers else "")
-        if turn is not None and key_of(turn.agent) == me:
+        turn = marks.last(entry, text) or Turn("")
+        if key_of(turn.agent) == key_of(entry.agent.name):
             continue
-        if turn is not None or claim is not None or look.blockers or entry.caller.client in ASKED_ALWAYS:
-            found[text] = turn or Turn("", None)
+        if turn.agent or claim is not None or look.blockers or entry.caller.client in ASKED_ALWAYS:
+            found[text] = turn
     return found
 
 
@@ -74,13 +66,12 @@ def received(ctx: Context, new: Mapping[str, Turn]) -> dict[str, Any]:
     unsaved = _changed(ctx, new)
     if not unsaved:
         return {}
-    before = list(dict.fromkeys(new[text].agent for text in unsaved if new[text].agent))[:MAX_NAMED]
-    whose = f" ({', '.join(map(shown, before))} had it before you)" if before else ""
+    before = list(dict.fromkeys(new[text].agent for text in unsaved if new[text].agent))
+    whose = f" ({some(before)} had it before you)" if before else ""
     text = (
-        f"{some(unsaved, MAX_NAMED)} had uncommitted changes when you got it{whose}: see whose they are before you "
-        "edit or commit."
+        f"{some(unsaved)} had uncommitted changes when you got it{whose}: see whose they are before you edit or commit."
     )
-    return {"unsaved": _report(unsaved, text, {"command": review_command(unsaved)})}
+    return {"unsaved": _report(unsaved, text, {"command": review_command(unsaved[:MAX_LISTED])})}
 
 
 def _report(unsaved: list[str], note: str, next: dict[str, Any]) -> dict[str, Any]:  # noqa: A002 - the name of the field
@@ -107,7 +98,7 @@ def review_command(patterns: Iterable[str], up: str = "", root: str = "") -> str
     """
     import shlex  # noqa: PLC0415 - it imports `re`, and few grants need it
 
-    paths = list(dict.fromkeys(_path(text) for text in list(patterns)[:MAX_NAMED]))
+    paths = list(dict.fromkeys(_path(text) for text in patterns))
     words = ["git", *(["-C", root] if root else []), "status", "-vv", "--"]
     return shlex.join([*words, *(f"{up}{path}" or "." for path in paths)])
 
@@ -116,8 +107,7 @@ def _path(text: str) -> str:
     """Return the path that a pattern names, or the folder that its files are in."""
     found = canonical(text)
     assert isinstance(found, Pattern), text
-    path = text if is_plain(text, found.prefix) else found.prefix
-    return path if len(path) <= MAX_PATH_CHARS else ""
+    return found.prefix
 
 
 def _changed(ctx: Context, patterns: Iterable[str]) -> list[str]:

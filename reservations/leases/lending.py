@@ -5,23 +5,20 @@ run that waits for a worker gives its leases into the worker's hands, and takes 
 Each move gets a new fencing token, so that the old holder's counts no more.
 
 A run that waits is nobody's process, and its files hold work that no gate has judged: it is alive for as long as its
-leases last, which is `max_ttl_minutes` from when it began to wait. What it loses all the same is remembered until it
-holds its scope again.
+leases last, which is `max_ttl_minutes` from when it began to wait.
 """
 
 import json
 from collections.abc import Sequence
-from typing import Final, cast
+from typing import Final
 
 from interlock.reservations.answers import ReserveAnswer
-from interlock.reservations.leases import calls, grant_log, granting, losses, wait_queue
-from interlock.reservations.leases.losses import Lost
+from interlock.reservations.leases import calls, granting, marks, wait_queue
 from interlock.reservations.leases.runtime import Caller, Context, Entry
 from interlock.reservations.store.records import Lease, key_of, replace
 
-_LENT: Final = "\x1flent"
-_LENT_BEFORE: Final = "lent"
-"""What older versions wrote, with an empty digest: an idempotency key of an agent may be the same."""
+_LENT: Final = "lent"
+"""The mark with the ids of what a run has lent."""
 
 
 class LentLeases(Context):
@@ -42,7 +39,7 @@ class LentLeases(Context):
             if (agent.host, agent.pid, agent.started) != (mine.host, mine.pid, mine.started):
                 entry.tx.put_agent(replace(agent, host=mine.host, pid=mine.pid, started=mine.started))
             for lease in self._lent(entry):
-                self._move(entry, lease, mine.name)
+                granting.move(entry, lease, mine.name, entry.now + self._ttl_seconds)
             return bool(entry.tx.leases_of(mine.name))
 
     def rest(self) -> None:
@@ -57,13 +54,12 @@ class LentLeases(Context):
         with calls.entered(Context(self.runtime, worker)) as entry:
             held = [*entry.tx.leases_of(self.caller.name), *self._lent(entry)]
             for lease in held:
-                losses.lend(entry, lease, self.caller.name, worker.name)
                 if key_of(lease.agent) == key_of(worker.name):
                     self._renew(entry, lease)
                 else:
-                    self._move(entry, lease, worker.name)
+                    granting.move(entry, lease, worker.name, entry.now + self._ttl_seconds)
             ids = json.dumps([lease.reservation_id for lease in held])
-            entry.tx.remember(self.caller.name, _LENT, "", ids, entry.now)
+            marks.put(entry, self.caller.name, _LENT, ids)
 
     def renew(self) -> None:
         """Renew what the run holds, unless that was done lately; what is lent is its worker's to renew."""
@@ -72,30 +68,9 @@ class LentLeases(Context):
             for lease in entry.tx.leases_of(self.caller.name):
                 self._renew(entry, lease)
 
-    def lost(self, *, forget: bool = False) -> list[Lost]:
-        """Return what the run lost while it did not hold it, until that is forgotten."""
-        with calls.entered(self) as entry:
-            found = losses.lost(entry, self.caller.name)
-            if forget and found:
-                losses.forget(entry, self.caller.name)
-            return found
-
     def reserve(self, patterns: Sequence[str], reason: str, wait_seconds: float = 0) -> ReserveAnswer:
         """Reserve patterns, all or none; see `Reservations.reserve_files`."""
         return calls.reserve(self, patterns, reason=reason, wait_seconds=wait_seconds)
-
-    def release_clean(self) -> list[str]:
-        """Release what has no uncommitted changes, and return the patterns of the rest.
-
-        An agent that holds nothing closes no circle of waiting agents.
-        """
-        own = calls.mine(self)["reservations"]
-        unsaved = self.runtime.dirty(self.caller.root, tuple(row["pattern"] for row in own))
-        kept = [row["pattern"] for row in own if unsaved[row["pattern"]] is not False]
-        clean = [row["reservation_id"] for row in own if row["pattern"] not in kept]
-        if clean:
-            calls.release(self, clean, report_unsaved=False)
-        return kept
 
     def release_all(self) -> None:
         """Release everything, and leave the wait queue."""
@@ -107,25 +82,11 @@ class LentLeases(Context):
             wait_queue.leave_all(entry, why)
 
     def _lent(self, entry: Entry) -> list[Lease]:
-        rows = (entry.tx.remembered(self.caller.name, key) for key in (_LENT, _LENT_BEFORE))
-        text = next((answer for digest, answer in filter(None, rows) if not digest), "[]")
-        found = (entry.tx.lease(reservation_id) for reservation_id in cast("list[str]", json.loads(text)))
-        return [lease for lease in found if lease is not None and key_of(lease.agent) != key_of(self.caller.name)]
-
-    def _move(self, entry: Entry, lease: Lease, to: str) -> None:
-        """Give a lease another holder, with a new token; one in use stays."""
-        if lease.held_until > entry.now:
-            return
-        moved = replace(
-            lease, agent=to, claim=False, token=entry.tx.next_number("token"), granted_at=entry.now,
-            renewed_at=entry.now, expires_at=max(lease.expires_at, entry.now + self._ttl_seconds),
-        )  # fmt: skip
-        entry.tx.put_lease(moved)
-        grant_log.record(entry, moved)
-        for asked in entry.tx.open_negotiations(reservation_id=lease.reservation_id):
-            entry.tx.put_negotiation(replace(asked, holder=to))
-        facts = {**granting.facts(moved), "exclusive": moved.exclusive, "claim": False, "from": lease.agent}
-        entry.event("lease_granted", **facts)
+        """Return what the run has lent and nobody is acting under."""
+        lent: list[str] = json.loads(entry.tx.remembered(self.caller.name, _LENT) or "[]")
+        leases = [lease for reservation_id in lent if (lease := entry.tx.lease(reservation_id)) is not None]
+        mine = key_of(self.caller.name)
+        return [lease for lease in leases if key_of(lease.agent) != mine and lease.held_until <= entry.now]
 
     def _renew(self, entry: Entry, lease: Lease, seconds: float | None = None) -> None:
         until = entry.now + (seconds or self._ttl_seconds)

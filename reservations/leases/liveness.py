@@ -1,16 +1,14 @@
 """Which agents are alive: signs of life, and who counts as dead."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from interlock.reservations.leases.runtime import Caller, Context, Entry, Runtime
+from interlock.reservations.leases.runtime import Caller, Entry, Runtime
 from interlock.reservations.store.records import Agent, Lease, key_of, replace
 
 if TYPE_CHECKING:
     from interlock.reservations.store.sqlite_rows import Transaction
 
 HolderState: TypeAlias = Literal["alive", "silent", "gone"]
-_T = TypeVar("_T")
 
 TOUCH_SECONDS = 1.0
 """A sign of life within this time after the last one is not written: it would cost every reader a disk write."""
@@ -74,42 +72,16 @@ def state_of(runtime: Runtime, agent: Agent | None, now: float) -> HolderState:
     return "silent" if silent else "alive"
 
 
-class GitNeededError(Exception):
-    """Whether a silent holder whose process runs has unsaved work is not known; git is asked outside."""
-
-    def __init__(self, leases: list[Lease]) -> None:
-        super().__init__(f"{len(leases)} leases")
-        self.leases = leases
-
-
-def asking(ctx: Context, unsaved: dict[str, bool], act: Callable[[dict[str, bool]], _T]) -> _T:
-    """Do something in a transaction, and do it again for as long as it turns out that git must be asked before.
-
-    What is learned is put into `unsaved`, by reservation id; what git does not know counts as unsaved. What `act` did
-    is undone when it raises.
-    """
-    while True:
-        try:
-            return act(unsaved)
-        except GitNeededError as error:
-            known = ctx.runtime.dirty(ctx.caller.root, tuple({lease.pattern for lease in error.leases}))
-            unsaved |= {lease.reservation_id: known.get(lease.pattern) is not False for lease in error.leases}
-
-
 def is_takeable(entry: Entry, lease: Lease) -> bool:
-    """Return whether a lease may be taken from a dead holder, or raise `GitNeededError` where git must be asked.
+    """Return whether a lease may be taken: its holder is gone, or silent without a process that runs.
 
-    That is one that is gone, or silent: without any protection, and without unsaved work if its process runs.
+    One with a process, in a long test run for instance, keeps its leases until they end or a request takes them.
     """
     found = state(entry, lease.agent)
     if found != "silent" or is_protected(entry, lease):
         return found == "gone"
     agent = entry.tx.agent(lease.agent)
-    if agent is None or not _runs(entry.runtime, agent):
-        return True
-    if lease.reservation_id not in entry.unsaved:
-        raise GitNeededError(entry.tx.leases_of(lease.agent))
-    return not entry.unsaved[lease.reservation_id]
+    return agent is None or not _runs(entry.runtime, agent)
 
 
 def is_there(entry: Entry, name: str) -> bool:

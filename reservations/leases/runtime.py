@@ -4,13 +4,13 @@ import json
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from interlock.core.project import NoProject
-from interlock.redaction import long_key_in
+from interlock.core.record import Record
+from interlock.redaction import KeyRefused, long_key_in
 from interlock.reservations import process
-from interlock.reservations.errors import KeyInNameError, NameRefusedError
+from interlock.reservations.errors import ReservationError
 from interlock.reservations.settings import Settings
 from interlock.reservations.store.records import MAX_NAME_CHARS, SYSTEM, Agent, AgentKind, Importance, Message, key_of
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from interlock.reservations.store.sqlite_rows import Transaction
 
 
-class _Caller(NamedTuple):
+class _Caller(Record):
     name: str
     kind: AgentKind
     root: str
@@ -40,28 +40,35 @@ class Caller(_Caller):
         started: See `records.Agent`.
 
     Raises:
-        NameRefusedError: No agent may have this name.
-        KeyInNameError: It holds a key of the environment.
+        ReservationError: No agent may have this name (RSV107).
+        KeyRefused: It holds a key of the environment.
         NoProject: The path of the checkout is no UTF-8, so that no store can hold it.
     """
 
     __slots__ = ()
 
     def __new__(
-        cls, name: str, kind: AgentKind, root: str, client: str, host: str = "", pid: int | None = None,
+        cls,
+        name: str,
+        kind: AgentKind,
+        root: str,
+        client: str,
+        host: str = "",
+        pid: int | None = None,
         started: str = "",
-    ) -> "Caller":  # fmt: skip
+    ) -> "Caller":
         """Return a caller with a name that an agent may have."""
         self = super().__new__(cls, name, kind, root, client, host, pid, started)
         long = not 0 < len(self.name) <= MAX_NAME_CHARS
         if long or not self.name.isprintable() or self.name != self.name.strip() or key_of(self.name) == SYSTEM:
-            raise NameRefusedError(
+            raise ReservationError(
                 f"{self.name[: MAX_NAME_CHARS + 1]!a} cannot be the name of an agent: expected 1 to {MAX_NAME_CHARS} "
                 f"printable characters without blanks around them, and not `{SYSTEM}`",
                 "Set INTERLOCK_AGENT_ID to such a name, or unset it.",
+                "RSV107",
             )
         if (key := long_key_in(self.name, self.root)) is not None:
-            raise KeyInNameError("the name of the agent", key)
+            raise KeyRefused("the name of the agent", key)
         if not self.root.isascii() and any("\ud800" <= char <= "\udfff" for char in self.root):
             message = f"The path of the checkout is no UTF-8: {self.root!a}."
             raise NoProject(message, "Move it to a folder whose name is UTF-8.")
@@ -82,13 +89,12 @@ class Runtime:
         dirty: Says which of some patterns cover files with uncommitted changes: (root, patterns) to a truth value for
             each pattern, None where that is not known. It may be slow; nothing calls it inside a transaction.
         changed_here: The same of the checkout at that root alone, without the other worktrees.
-        is_folder: Returns whether a path below a root is a folder: (root, path); None where that is not known.
+        is_folder: Returns whether a path below a root is a folder: (root, path).
         exists: Returns whether anything is at a path below a root: (root, path). Asked of what an agent typed, so that
             `app/[slug]` is that folder where it is there; an entry point that quotes real names itself leaves it out.
         nested: Says in which other repository below a root a path lies: (root, path) to that one's folder relative to
             the root, empty for none.
         real: Says by which names a path below a root is held: (root, path), see `place.real`.
-        branch: Says what HEAD of the checkout at a root is, from one small file: see `place.head`.
         pause: Waits some seconds between two looks at the store.
     """
 
@@ -101,11 +107,10 @@ class Runtime:
         is_running: Callable[[str, int, str], bool | None] = process.is_running,
         dirty: _Dirty = lambda _root, patterns: dict.fromkeys(patterns),
         changed_here: _Dirty = lambda _root, patterns: dict.fromkeys(patterns),
-        is_folder: Callable[[str, str], bool | None] = lambda _root, _path: False,
+        is_folder: Callable[[str, str], bool] = lambda _root, _path: False,
         exists: Callable[[str, str], bool] = lambda _root, _path: False,
         nested: Callable[[str, str], str] = lambda _root, _path: "",
         real: Callable[[str, str], Sequence[str]] = lambda _root, path: (path,),
-        branch: Callable[[str], str] = lambda _root: "",
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
         self.store = store
@@ -119,7 +124,6 @@ class Runtime:
         self.exists = exists
         self.nested = nested
         self.real = real
-        self.branch = branch
         self.pause = pause
 
     def _replace(self, **changes: Any) -> "Runtime":
@@ -142,25 +146,16 @@ class Entry(Context):
         tx: The rows; what is put here is committed or undone with the call.
         now: The time of the whole call, seconds since the epoch.
         agent: The caller as it is registered, seen at `now` or up to a second before.
-        unsaved: Whether there is unsaved work under a lease, by reservation id, as far as git was asked.
 
     Attributes:
         states: What `liveness` found out in this call, so that each process is asked about once.
     """
 
-    def __init__(
-        self,
-        ctx: Context,
-        tx: "Transaction",
-        now: float,
-        agent: Agent,
-        unsaved: Mapping[str, bool] = MappingProxyType({}),
-    ) -> None:
+    def __init__(self, ctx: Context, tx: "Transaction", now: float, agent: Agent) -> None:
         super().__init__(ctx.runtime, ctx.caller)
         self.tx = tx
         self.now = now
         self.agent = agent
-        self.unsaved = unsaved
         self.states: dict[str, Any] = {}
 
     def event(self, kind: str, /, **data: Any) -> None:
@@ -183,9 +178,18 @@ class Entry(Context):
         The recipient is registered. Without a thread a new one begins; without a sender the caller writes.
         """
         draft = Message(
-            0, thread_id or new_id("thr"), sender or self.agent.name, recipient, topic, importance,
-            ack_required=ack_required, acked_at=None, body=body, sent_at=self.now, read_at=None,
-        )  # fmt: skip
+            0,
+            thread_id or new_id("thr"),
+            sender or self.agent.name,
+            recipient,
+            topic,
+            importance,
+            ack_required=ack_required,
+            acked_at=None,
+            body=body,
+            sent_at=self.now,
+            read_at=None,
+        )
         message = self.tx.add_message(draft)
         named = {"message_id": message.message_id, "thread_id": message.thread_id, "sender": message.sender}
         self.event("message_sent", **named, recipient=recipient, topic=topic, importance=importance)
@@ -194,7 +198,7 @@ class Entry(Context):
     def notify(
         self, recipient: str, topic: str, body: str, *, thread_id: str = "", importance: Importance = "high"
     ) -> Message:
-        """Leave a notice of the store: `granted`, `passed-over`, `taken-over`, `ran-out`, `deadlock`, `forced`."""
+        """Leave a notice of the store: `granted`, `taken-over`, `ran-out`, `forced`."""
         return self.post(recipient, topic, body, thread_id=thread_id, sender=SYSTEM, importance=importance)
 
 

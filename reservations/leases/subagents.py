@@ -6,9 +6,7 @@ subagent's edit takes a lease of its own beside that. When a subagent has ended,
 
 from typing import TYPE_CHECKING, Final
 
-from interlock.reservations.leases import grant_log
-from interlock.reservations.leases.runtime import Entry
-from interlock.reservations.store.records import MAX_NAME_CHARS, Lease, key_of, replace
+from interlock.reservations.store.records import MAX_NAME_CHARS, key_of
 
 if TYPE_CHECKING:
     from interlock.reservations.store.sqlite_rows import Transaction
@@ -32,21 +30,3 @@ def session_of(tx: "Transaction", name: str) -> str:
 def is_own(tx: "Transaction", name: str, holder: str) -> bool:
     """Return whether a lease is an agent's own, or that of its session."""
     return key_of(holder) in {key_of(name), session_of(tx, name) or key_of(name)}
-
-
-def inherit(entry: Entry) -> None:
-    """Give what a subagent that has ended holds to the agent of its session."""
-    parent = entry.agent.name.rpartition("/")[0]
-    for lease in entry.tx.leases_of(entry.agent.name):
-        _give(entry, lease, parent)
-
-
-def _give(entry: Entry, lease: Lease, parent: str) -> None:
-    same = next((row for row in entry.tx.leases_of(parent) if row.pattern == lease.pattern), None)
-    if same is not None:
-        entry.tx.drop_lease(lease.reservation_id)
-        entry.tx.put_lease(replace(same, expires_at=max(same.expires_at, lease.expires_at)))
-        return
-    moved = replace(lease, agent=parent, token=entry.tx.next_number("token"))
-    entry.tx.put_lease(moved)
-    grant_log.record(entry, moved)

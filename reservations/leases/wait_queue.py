@@ -2,18 +2,14 @@
 
 from typing import Final
 
-from interlock.reservations.answers import iso
 from interlock.reservations.leases import granting, liveness
 from interlock.reservations.leases.granting import Wanted
 from interlock.reservations.leases.runtime import Entry, Runtime
 from interlock.reservations.settings import NEGOTIATION_POLL_SECONDS
-from interlock.reservations.store.records import Waiter, key_of, replace
+from interlock.reservations.store.records import Lease, Waiter, iso, key_of, replace
 
 LOOK_SECONDS: Final = 1.0
 """A waiting call looks at least this often: the death of a process writes nothing into the store."""
-
-MAX_PLACES: Final = 50
-"""At most this many places of one agent; one more and its oldest is given up."""
 
 NAMED: Final = 5
 """At most this many patterns are named in the message about a grant."""
@@ -58,13 +54,17 @@ def join(entry: Entry, wanted: Wanted, until: float) -> Waiter:
             known = _moved(known, wanted, until)
             entry.tx.put_waiter(known)
         return known
-    own = places_of(entry, entry.agent.name)
-    for oldest in own[: max(0, len(own) - MAX_PLACES + 1)]:
-        leave(entry, oldest, "too many places")
     new = Waiter(
-        0, entry.agent.name, wanted.texts, wanted.exclusive, wanted.no_force, wanted.reason, wanted.ttl_seconds,
-        since=entry.now, until=until,
-    )  # fmt: skip
+        0,
+        entry.agent.name,
+        wanted.texts,
+        wanted.exclusive,
+        wanted.no_force,
+        wanted.reason,
+        wanted.ttl_seconds,
+        since=entry.now,
+        until=until,
+    )
     waiter = entry.tx.add_waiter(new)
     entry.event("waiter_joined", waiter_id=waiter.waiter_id, agent=waiter.agent, patterns=list(waiter.patterns[:NAMED]))
     return waiter
@@ -105,10 +105,9 @@ def settle(entry: Entry) -> None:
     """Grant to the first in the queue what is free of leases and of waiters in front; give up places that are over.
 
     An agent that is silent and not known to run is passed over, and keeps its place for when it calls again.
-    One that holds the files by now leaves the queue, and so does, with a message (topic `passed-over`), an agent that
-    would hold more leases than one may. What is granted is a claim of `claim_minutes`, and its agent gets one message
-    (topic `granted`); a call that is waiting at that moment makes it an ordinary lease and marks the message as read,
-    see `confirm`.
+    One that holds the files by now leaves the queue. What is granted is a claim of `claim_minutes`, and its agent gets
+    one message (topic `granted`); a call that is waiting at that moment makes it an ordinary lease and marks the
+    message as read, see `confirm`.
     """
     front: list[Waiter] = []
     for waiter in entry.tx.waiters():
@@ -124,6 +123,25 @@ def settle(entry: Entry) -> None:
                 _serve(entry, waiter, wanted)
             else:
                 front.append(waiter)
+
+
+def wanted_by_holder(entry: Entry, holder: str) -> list[Lease]:
+    """Return the caller's leases that a living agent waits for; who waits for that agent in turn waits for ever.
+
+    Circles of more than two are not looked for: the place of one of them in the queue ends, and with it the circle.
+    """
+    if liveness.state(entry, holder) != "alive":
+        return []
+    places = places_of(entry, holder)
+    return [
+        lease for lease in entry.tx.leases_of(entry.agent.name) if any(_is_wanted(lease, place) for place in places)
+    ]
+
+
+def _is_wanted(lease: Lease, place: Waiter) -> bool:
+    exclusive = lease.exclusive or place.exclusive
+    held = granting.pattern_of(lease.pattern)
+    return any(granting.collides(held, text, exclusive=exclusive) for text in place.patterns)
 
 
 def confirm(entry: Entry, waiter_id: int) -> None:
@@ -145,22 +163,15 @@ def _moved(waiter: Waiter, wanted: Wanted, until: float) -> Waiter:
 
 
 def _serve(entry: Entry, waiter: Waiter, wanted: Wanted) -> None:
-    """Give a waiter what is free for it, unless it has it already or would have too much."""
-    new = granting.unserved(entry, waiter.agent, wanted)
-    if not new:
+    """Give a waiter what is free for it, unless it has it already."""
+    if granting.is_served(entry, waiter.agent, wanted):
         leave(entry, waiter, "it holds them")
-        return
-    names = ", ".join(waiter.patterns[:NAMED]) + (", …" if len(waiter.patterns) > NAMED else "")
-    most = entry.runtime.settings.max_leases
-    if len(entry.tx.leases_of(waiter.agent)) + new > most:
-        leave(entry, waiter, "it would hold too many leases")
-        text = f"{names}: free, but you would hold more than {most} leases. Release some, then reserve again."
-        entry.notify(waiter.agent, "passed-over", text, thread_id=thread_of(waiter.waiter_id))
         return
     leases = granting.grant(entry, waiter.agent, wanted, claim=True)
     entry.tx.drop_waiter(waiter.waiter_id)
     ids = [lease.reservation_id for lease in leases]
     entry.event("waiter_granted", waiter_id=waiter.waiter_id, agent=waiter.agent, reservation_ids=ids)
     until = min(lease.expires_at for lease in leases)
+    names = ", ".join(waiter.patterns[:NAMED]) + (", …" if len(waiter.patterns) > NAMED else "")
     text = f"{names}: yours until {iso(until)}. Reserve again to keep it, or release it."
     entry.notify(waiter.agent, "granted", text, thread_id=thread_of(waiter.waiter_id))

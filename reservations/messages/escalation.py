@@ -1,18 +1,12 @@
 """Requests whose time ran out, looked at when their requester next calls (Negotiation PRD F5)."""
 
-from typing import Any, Final
+from typing import Any
 
-from interlock.reservations.answers import iso
-from interlock.reservations.leases import calls, granting, liveness
+from interlock.reservations.leases import calls, granting, liveness, marks
 from interlock.reservations.leases.runtime import Entry
-from interlock.reservations.leases.views import span
 from interlock.reservations.messages import bodies
-from interlock.reservations.messages.mailbox import MAX_NAMED_BYTES, cut
-from interlock.reservations.rules import some
-from interlock.reservations.store.records import SYSTEM, Lease, Negotiation, NegotiationState, key_of, replace
-
-MAX_NAMED: Final = 3
-"""At most this many leases are named."""
+from interlock.reservations.rules import shown, some
+from interlock.reservations.store.records import SYSTEM, Lease, Negotiation, NegotiationState, iso, replace
 
 
 def run(entry: Entry) -> list[dict[str, Any]]:
@@ -62,29 +56,27 @@ def acknowledgement(entry: Entry, thread_id: str) -> dict[str, Any]:
 def _escalate(entry: Entry, asked: Negotiation) -> dict[str, Any]:
     assert asked.deadline is not None
     row: dict[str, Any] = {
-        "thread_id": asked.thread_id, "file": cut(asked.file, MAX_NAMED_BYTES), "holder": asked.holder,
-        "reservation_id": asked.reservation_id, "urgency": asked.urgency, "state": "expired",
+        "thread_id": asked.thread_id,
+        "file": asked.file,
+        "holder": asked.holder,
+        "reservation_id": asked.reservation_id,
+        "urgency": asked.urgency,
+        "state": "expired",
         "minutes_over": int((entry.now - asked.deadline) // 60),
-    }  # fmt: skip
+    }
     lease = entry.tx.lease(asked.reservation_id)
     assert lease is not None, asked.thread_id
     _record_once(entry, asked)
     if entry.runtime.settings.escalation == "force" and not liveness.is_protected(entry, lease):
         left = _force(entry, asked)
+        row["state"] = "forced"
         if left:
             text = "It was taken, and its holder has more on the file: ask again with negotiate_release."
-            return row | {"state": "forced", "still_held": cut(left[0].pattern, MAX_NAMED_BYTES), "suggestion": text}
-        return row | {"state": "forced", "suggestion": _who_has_it(entry, asked)}
-    if liveness.state(entry, asked.holder) == "gone":
-        return row | {"suggestion": "Its holder is dead: reserve_files takes it over."}
+            return row | {"still_held": left[0].pattern, "suggestion": text}
+        return row | {"suggestion": "It was taken from its holder: call reserve_files, with wait_seconds if need be."}
     if lease.no_force:
-        return row | {
-            "code": "RSV307",
-            "suggestion": "It is never taken by force: write to its holder, or to a person.",
-        }
-    if liveness.is_protected(entry, lease):
-        return row | {"suggestion": "Its holder acts under it at this moment: ask again in a minute."}
-    return row | {"suggestion": "Nothing is taken by force here: wait with reserve_files, or write to its holder."}
+        row["code"] = "RSV307"
+    return row | {"suggestion": "It was not taken: wait with reserve_files, or write to its holder, or to a person."}
 
 
 def _force(entry: Entry, asked: Negotiation) -> list[Lease]:
@@ -101,16 +93,16 @@ def _force(entry: Entry, asked: Negotiation) -> list[Lease]:
     calls.end(entry, taken, "forced")
     left = [lease for lease in held if lease not in taken]
     if left:
-        shown = cut(left[0].pattern, MAX_NAMED_BYTES)
         text = (
-            f"{asked.file}: taken from {asked.holder}, who has {shown} on it besides. Ask again with negotiate_release."
+            f"{asked.file}: taken from {asked.holder}, who has {shown(left[0].pattern)} on it besides. Ask again with "
+            "negotiate_release."
         )
         entry.notify(asked.requester, "forced", text, thread_id=asked.thread_id)
     else:
         body = bodies.ack(asked.file, SYSTEM, "timeout")
         entry.post(asked.requester, bodies.RELEASE_ACK, body, thread_id=asked.thread_id, sender=SYSTEM)
-    rows = (f"{lease.reservation_id} of {cut(lease.pattern, MAX_NAMED_BYTES)}" for lease in taken)
-    names = some(rows, MAX_NAMED)
+    rows = (f"{lease.reservation_id} of {lease.pattern}" for lease in taken)
+    names = some(rows)
     text = (
         f"Your reservation {names} was taken: {asked.requester} asked for {asked.file} ({asked.urgency}) and had no "
         "answer in time. Reserve it again before you write there."
@@ -119,25 +111,8 @@ def _force(entry: Entry, asked: Negotiation) -> list[Lease]:
     return left
 
 
-def _who_has_it(entry: Entry, asked: Negotiation) -> str:
-    """Return who has a file that was taken: its requester, or somebody who was before it in the queue."""
-    me = key_of(asked.requester)
-    held = granting.overlapping(entry, granting.pattern_of(asked.file))
-    other = next((lease for lease in held if key_of(lease.agent) != me), None)
-    if other is None:
-        return "It was taken from its holder: call reserve_files."
-    left = span(other.expires_at - entry.now)
-    return (
-        f"It was taken from {asked.holder}; {other.agent} was before you in the queue and has it for {left}. You keep "
-        "your place: call reserve_files with wait_seconds."
-    )
-
-
 def _record_once(entry: Entry, asked: Negotiation) -> None:
     """Queue the event of a request that timed out, at its first report; a new deadline is a new time-out."""
-    # No idempotency key has a control character, so this is nobody else's.
-    key = f"\x1ftimeout {asked.thread_id} {asked.deadline}"
-    if entry.tx.remembered(asked.requester, key) is None:
-        entry.tx.remember(asked.requester, key, "", "", entry.now)
+    if marks.once(entry, f"timeout {asked.thread_id} {asked.deadline}"):
         facts = {"thread_id": asked.thread_id, "reservation_id": asked.reservation_id, "urgency": asked.urgency}
         entry.event("release_timed_out", **facts, requester=asked.requester, holder=asked.holder)

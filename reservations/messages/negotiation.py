@@ -1,17 +1,13 @@
 """Asking a holder for a file: one request for one reservation, its answer, and its status meanwhile."""
 
-from collections.abc import Mapping
-from functools import partial
 from typing import Any, Final, Literal, NamedTuple, cast
 
-from interlock.reservations import patterns
+from interlock.core import patterns
 from interlock.reservations.answers import NegotiateAnswer, Refusal, RequestAnswer
-from interlock.reservations.leases import calls, deadlock, granting, liveness, wait_queue
-from interlock.reservations.leases.arguments import shortened_wait
+from interlock.reservations.leases import calls, granting, liveness, views, wait_queue
 from interlock.reservations.leases.runtime import Context, Entry, new_id
 from interlock.reservations.leases.views import conflict_info, lease_info
 from interlock.reservations.messages import bodies, escalation
-from interlock.reservations.messages.mailbox import NEGOTIATION
 from interlock.reservations.messages.request import Ask, read_ask
 from interlock.reservations.messages.sending import unknown_agent
 from interlock.reservations.rules import refuse
@@ -21,19 +17,23 @@ from interlock.reservations.store.records import Lease, Negotiation, Urgency, ke
 DEPRECATED: Final = "request_release is deprecated and never times out: use negotiate_release."
 
 STATUS: Final[dict[str, Literal["pending", "release", "defer", "free"]]] = {
-    "pending": "pending", "deferred": "defer", "released": "release", "forced": "release", "free": "free",
+    "pending": "pending",
+    "deferred": "defer",
+    "released": "release",
+    "forced": "release",
+    "free": "free",
     "withdrawn": "free",
-}  # fmt: skip
+}
 """State of a negotiation to the status that its requester gets."""
 
 
 def negotiate(
     ctx: Context,
-    file: object,
-    reason: object,
-    urgency: object = "normal",
-    agent_name: object = None,
-    wait_seconds: object = 0,
+    file: str,
+    reason: str,
+    urgency: Urgency = "normal",
+    agent_name: str | None = None,
+    wait_seconds: float = 0,
 ) -> NegotiateAnswer:
     """Ask the holder of a file to release it (Negotiation PRD F3); with nobody in the way it is free at once.
 
@@ -45,33 +45,31 @@ def negotiate(
         agent_name: Of whom it is asked; default: the first holder.
         wait_seconds: How long to wait for a release or a new deferral.
     """
-    longest = shortened_wait(ctx, wait_seconds)
     ask = read_ask(ctx, file, reason, urgency=urgency, agent_name=agent_name, wait_seconds=wait_seconds)
     if isinstance(ask, list):
-        return cast("NegotiateAnswer", {"thread_id": None, "status": "refused", "errors": ask, **longest})
+        return {"thread_id": None, "status": "refused", "errors": ask}
     end = ctx.runtime.monotonic() + ask.wait_seconds
-    unsaved: dict[str, bool] = {}
     stamp = ctx.runtime.store.stamp()
-    seen = liveness.asking(ctx, unsaved, partial(_look, ctx, ask, None))
+    seen = _look(ctx, ask, None)
     while seen.waits and (left := end - ctx.runtime.monotonic()) > 0:
         wait_queue.until_changed(ctx.runtime, stamp, min(left, seen.due, wait_queue.LOOK_SECONDS))
         stamp = ctx.runtime.store.stamp()
-        seen = liveness.asking(ctx, unsaved, partial(_look, ctx, ask, seen))
+        seen = _look(ctx, ask, seen)
     answer = seen.answer
     if ask.wait_seconds and answer["status"] == "pending" and "deadlock" not in answer:
         answer["status"] = "timeout"
     if "holder" in answer:
         held = answer["holder"]["held_pattern"]
         answer["holder"]["dirty"] = ctx.runtime.dirty(ctx.caller.root, (held,)).get(held)
-    return cast("NegotiateAnswer", {**answer, **longest})
+    return answer
 
 
-def request(ctx: Context, agent_name: object, pattern: object, reason: object) -> RequestAnswer:
+def request(ctx: Context, agent_name: str, pattern: str, reason: str) -> RequestAnswer:
     """Ask an agent to release a pattern, without urgency, time limit and place in the queue; deprecated."""
     ask = read_ask(ctx, pattern, reason, agent_name=agent_name, legacy=True)
     if isinstance(ask, list):
         return {"sent": False, "thread_id": None, "deprecated": DEPRECATED, "errors": ask}
-    answer = liveness.asking(ctx, {}, partial(_look, ctx, ask, None)).answer
+    answer = _look(ctx, ask, None).answer
     is_open = answer["status"] in {"pending", "defer", "timeout"}
     errors = answer["errors"] or ([] if is_open else [_nobody(ask)])
     thread_id = answer["thread_id"] if is_open else None
@@ -91,8 +89,8 @@ class _Seen(NamedTuple):
     waits: bool = False
 
 
-def _look(ctx: Context, ask: Ask, before: _Seen | None, unsaved: Mapping[str, bool]) -> _Seen:
-    with calls.entered(ctx, unsaved) as entry:
+def _look(ctx: Context, ask: Ask, before: _Seen | None) -> _Seen:
+    with calls.entered(ctx) as entry:
         if before is not None:
             return _again(entry, ask, before)
         if not ask.legacy:
@@ -123,7 +121,7 @@ def _ask(entry: Entry, ask: Ask) -> _Seen:
         if asked.file == ask.pattern.text and asked.reservation_id in by_id
     ]
     asked = _raise(entry, known[0], ask) if known else _open(entry, ask, lease)
-    return _stand(entry, ask, asked, by_id[asked.reservation_id], in_way)
+    return _stand(entry, ask, asked, by_id[asked.reservation_id])
 
 
 def _again(entry: Entry, ask: Ask, before: _Seen) -> _Seen:
@@ -138,44 +136,55 @@ def _again(entry: Entry, ask: Ask, before: _Seen) -> _Seen:
     assert lease is not None, asked.thread_id
     if liveness.is_takeable(entry, lease):
         return _ask(entry, ask)
-    others = [other for other in granting.overlapping(entry, ask.pattern) if not liveness.is_takeable(entry, other)]
-    seen = _stand(entry, ask, asked, lease, [lease, *others])
+    seen = _stand(entry, ask, asked, lease)
     is_new = asked.state == "deferred" and asked != before.asked
     return replace(seen, waits=seen.waits and not is_new, asked=before.asked)
 
 
-def _stand(entry: Entry, ask: Ask, asked: Negotiation, lease: Lease, in_way: list[Lease]) -> _Seen:
+def _stand(entry: Entry, ask: Ask, asked: Negotiation, lease: Lease) -> _Seen:
+    """Return how an open request stands, with the call that goes on from here."""
     over = escalation.is_over(asked, entry.now)
-    asker_and_asked = {key_of(lease.agent), key_of(asked.requester)}
-    others = {key_of(other.agent): other.agent for other in in_way if key_of(other.agent) not in asker_and_asked}
-    circle = [] if ask.legacy else list(deadlock.circle(entry, [lease.agent]))
-    if circle:
-        deadlock.report(entry, circle)
+    wanted = [] if ask.legacy else wait_queue.wanted_by_holder(entry, lease.agent)
     wait = {"patterns": [ask.pattern.text], "wait_seconds": entry.runtime.settings.max_wait_seconds}
+    next_call: dict[str, Any] = {"tool": "fetch_inbox", "arguments": {}}
+    if over:
+        next_call = {"tool": "reserve_files", "arguments": wait}
+    if wanted:
+        next_call = views.release_call(wanted)
     answer: dict[str, Any] = {
         "thread_id": asked.thread_id,
         "status": "timeout" if over else STATUS[asked.state],
         "holder": conflict_info(entry, ask.pattern.text, lease, lease.pattern),
-        **({"other_holders": list(others.values())} if others else {}),
         **({} if asked.eta_minutes is None else {"eta_minutes": asked.eta_minutes, "reason": asked.note}),
-        **({"deadlock": circle} if circle else {}),
-        "next": {"tool": "reserve_files", "arguments": wait} if over else {"tool": "fetch_inbox", "arguments": {}},
+        **({"deadlock": [entry.agent.name, lease.agent]} if wanted else {}),
+        "next": next_call,
         "errors": [],
     }
     place = wait_queue.place_of(entry, _wanted(entry, ask))
     number = 0 if place is None else place.waiter_id
-    due, waits = lease.expires_at - entry.now, not circle and not over
+    due, waits = lease.expires_at - entry.now, not wanted and not over
     return _Seen(cast("NegotiateAnswer", answer), asked, due, number, waits)
 
 
 def _open(entry: Entry, ask: Ask, lease: Lease) -> Negotiation:
     limit = None if ask.legacy else time_limit_seconds(entry.runtime.settings, ask.urgency)
     asked = Negotiation(
-        thread_id=new_id(NEGOTIATION), reservation_id=lease.reservation_id, pattern=lease.pattern,
-        holder=lease.agent, requester=entry.agent.name, file=ask.pattern.text, reason=ask.reason,
-        urgency=ask.urgency, legacy=ask.legacy, state="pending", eta_minutes=None, note="", created_at=entry.now,
-        deadline=None if limit is None else entry.now + limit, resolved_at=None,
-    )  # fmt: skip
+        thread_id=new_id(bodies.THREAD),
+        reservation_id=lease.reservation_id,
+        pattern=lease.pattern,
+        holder=lease.agent,
+        requester=entry.agent.name,
+        file=ask.pattern.text,
+        reason=ask.reason,
+        urgency=ask.urgency,
+        legacy=ask.legacy,
+        state="pending",
+        eta_minutes=None,
+        note="",
+        created_at=entry.now,
+        deadline=None if limit is None else entry.now + limit,
+        resolved_at=None,
+    )
     entry.tx.put_negotiation(asked)
     _send(entry, asked)
     if not ask.legacy:
@@ -205,24 +214,28 @@ def _raise(entry: Entry, asked: Negotiation, ask: Ask) -> Negotiation:
 
 
 def _send(entry: Entry, asked: Negotiation) -> None:
-    """Put the request into the holder's inbox, in place of one that is there unread."""
+    """Put the request into the holder's inbox; one that is there unread counts as read."""
     body = bodies.request(
-        asked.file, asked.reason, asked.requester, asked.urgency, asked.thread_id, asked.reservation_id,
+        asked.file,
+        asked.reason,
+        asked.requester,
+        asked.urgency,
+        asked.thread_id,
+        asked.reservation_id,
         legacy=asked.legacy,
-    )  # fmt: skip
+    )
     importance, ack_required = asked.urgency, asked.urgency == "urgent"  # urgency sets importance (PRD F3)
-    holder = entry.tx.agent(asked.holder)
     for message in entry.tx.thread(asked.thread_id):
         if message.topic == bodies.RELEASE_REQUEST and message.read_at is None:
-            if holder is None or message.message_id > holder.cursor:
-                entry.tx.put_message(replace(message, body=body, importance=importance, ack_required=ack_required))
-                return
-            # The edit hook has shown it, and shows nothing twice.
             entry.tx.put_message(replace(message, read_at=entry.now))
     entry.post(
-        asked.holder, bodies.RELEASE_REQUEST, body, thread_id=asked.thread_id, importance=importance,
+        asked.holder,
+        bodies.RELEASE_REQUEST,
+        body,
+        thread_id=asked.thread_id,
+        importance=importance,
         ack_required=ack_required,
-    )  # fmt: skip
+    )
 
 
 def _queue(entry: Entry, ask: Ask, asked: Negotiation) -> None:
@@ -311,14 +324,23 @@ def _other_holder(ask: Ask, in_way: list[Lease]) -> Refusal:
     names = list({key_of(lease.agent): lease.agent for lease in in_way}.values())
     call = {"file": ask.pattern.text, "reason": ask.reason, "urgency": ask.urgency, "agent_name": names[0]}
     return refuse(
-        "RSV303", f"{ask.agent_name} does not hold what is asked for.", place="agent_name", found=ask.agent_name,
-        expected=", ".join(names), fix=f"Ask {names[0]}, or leave agent_name out.",
+        "RSV303",
+        f"{ask.agent_name} does not hold what is asked for.",
+        place="agent_name",
+        found=ask.agent_name,
+        expected=", ".join(names),
+        fix=f"Ask {names[0]}, or leave agent_name out.",
         next={"tool": "negotiate_release", "arguments": call},
-    )  # fmt: skip
+    )
 
 
 def _nobody(ask: Ask) -> Refusal:
     return refuse(
-        "RSV303", "Nobody holds it: it is free.", place="pattern", found=ask.pattern.text,
-        expected="a pattern that another agent holds", fix="Reserve it.", next=_reserve(ask),
-    )  # fmt: skip
+        "RSV303",
+        "Nobody holds it: it is free.",
+        place="pattern",
+        found=ask.pattern.text,
+        expected="a pattern that another agent holds",
+        fix="Reserve it.",
+        next=_reserve(ask),
+    )

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import inf
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from interlock.reservations.errors import ReservationError
+from interlock.reservations.errors import StoreError
 from interlock.reservations.store.outbox import JOURNAL_RUN
 from interlock.reservations.store.records import Event
 
@@ -23,16 +23,6 @@ ENDINGS: Final = {
     "lease_forced": "forced",
 }
 """The events that end a lease, and the words for it."""
-
-
-class HistoryUnreadableError(ReservationError):
-    """A line of the run `reservations` is not what this package writes.
-
-    Fix: It was written by hand or by a newer version. Restore the journal, or upgrade; `interlock verify` names the
-    line.
-    """
-
-    code: ClassVar[str] = "RSV908"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +106,6 @@ class History:
     last_at: float | None
     blind: tuple[tuple[float, float], ...] = ()
 
-    def open_leases(self, store: str) -> dict[str, Held]:
-        """Return the leases of a store that no event has ended, by their ids."""
-        return {held.reservation_id: held for held in self.leases if held.store == store and held.ended_at is None}
-
 
 def from_journal(entries: Iterable["Entry"]) -> Iterator[RecordedEvent]:
     """Yield the events of this package among the lines of a journal."""
@@ -129,7 +115,7 @@ def from_journal(entries: Iterable["Entry"]) -> Iterator[RecordedEvent]:
             try:
                 yield RecordedEvent(store, int(number), entry.type, entry.data, seconds(str(entry.data["at"])))
             except (KeyError, ValueError):
-                raise HistoryUnreadableError(
+                raise StoreError(
                     f"line {entry.seq} of the run `{JOURNAL_RUN}` has the key {entry.key[:80]!a}, or no time in it",
                     "Upgrade interlock if a newer version wrote it; else restore the journal from a copy.",
                 ) from None
@@ -154,7 +140,7 @@ def history_of(events: Iterable[RecordedEvent], counts: Mapping[str, int] = Mapp
     `counts` is how many events each store ever had, as far as that is known.
 
     Raises:
-        HistoryUnreadableError: An event lacks what this package writes into it.
+        StoreError: An event lacks what this package writes into it.
     """
     each = {(event.store, event.number): event for event in events}
     built = _Rebuilt()
@@ -162,7 +148,7 @@ def history_of(events: Iterable[RecordedEvent], counts: Mapping[str, int] = Mapp
         try:
             built.take(each[key])
         except (KeyError, TypeError, ValueError) as error:
-            raise HistoryUnreadableError(
+            raise StoreError(
                 f"the event {key[0]}/{key[1]} ({each[key].type}) cannot be read: {error!r}",
                 "Upgrade interlock if a newer version wrote it; else restore the journal from a copy.",
             ) from None

@@ -3,7 +3,7 @@
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from interlock.reservations.answers import iso
+from interlock.reservations.store.records import iso
 from interlock.reservations.store.sqlite import SqliteStore
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ BATCH: Final = 500
 """At most this many events go into the journal at once."""
 
 
-def drain_events(store: SqliteStore, root: str, journal: "Journal | None" = None, limit: int = 10_000) -> int:
+def drain_events(store: SqliteStore, root: str, journal: "Journal | None" = None) -> int:
     """Write queued events of a checkout into its journal, take them out of the queue, and return how many.
 
     The key of a line is `<store id>/<event id>`: a drain that was killed before the queue was emptied is repeated
@@ -28,12 +28,12 @@ def drain_events(store: SqliteStore, root: str, journal: "Journal | None" = None
         ReservationError: The store cannot be used.
     """
     done = 0
-    while done < limit:
+    while True:
         with store.transaction() as tx:
             store_id = tx.store_id()
-            events = tx.events(root, min(BATCH, limit - done))
+            events = tx.events(root, BATCH)
         if not events:
-            break
+            return done
         journal = journal or journal_of(root)
         lines = [
             (f"{store_id}/{event.event_id}", event.type, {**_data(event.data), "at": iso(event.at)}) for event in events
@@ -42,7 +42,6 @@ def drain_events(store: SqliteStore, root: str, journal: "Journal | None" = None
         with store.transaction() as tx:
             tx.drop_events(event.event_id for event in events)
         done += len(events)
-    return done
 
 
 def _data(text: str) -> dict[str, Any]:

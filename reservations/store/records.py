@@ -3,11 +3,20 @@
 Times are seconds since the epoch (UTC). Names of agents are compared by `key_of`; records hold the name as it was
 first given.
 
-The records here are named tuples: a hook makes every class again each time it runs, and these are made eight
-times as fast as dataclasses.
+They are tuples with names, whose classes are made in an instant: see `core.record`.
 """
 
-from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
+import time
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
+
+from interlock.core.record import Record
+
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    class _Record(Protocol):
+        def _replace(self, **changes: Any) -> Any: ...
+
 
 AgentKind: TypeAlias = Literal["agent", "person"]
 Urgency: TypeAlias = Literal["low", "normal", "urgent"]
@@ -32,19 +41,20 @@ def key_of(name: str) -> str:
     return normalize("NFC", normalize("NFC", name).casefold())
 
 
-class _Record(Protocol):
-    def _replace(self, **changes: Any) -> Any: ...
+def iso(at: float) -> str:
+    """Return seconds since the epoch as ISO 8601 in UTC, to the second."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at))
 
 
-RecordT = TypeVar("RecordT", bound=_Record)
+RecordT = TypeVar("RecordT", bound="_Record")
 
 
 def replace(record: RecordT, /, **changes: Any) -> RecordT:
     """Return a record with some fields changed."""
-    return record._replace(**changes)  # pyright: ignore[reportPrivateUsage] - public for named tuples
+    return record._replace(**changes)  # pyright: ignore[reportPrivateUsage] - for records and `Runtime`
 
 
-class Agent(NamedTuple):
+class Agent(Record):
     """Who may hold leases.
 
     Args:
@@ -66,18 +76,18 @@ class Agent(NamedTuple):
     cursor: int = 0
 
 
-class Lease(NamedTuple):
+class Lease(Record):
     """One pattern held by one agent.
 
     Args:
         reservation_id: `rsv_` and 16 hex digits.
-        prefix: The literal beginning of the pattern that the index uses; see `patterns.index_prefix`.
+        prefix: The literal beginning of the pattern that the index uses; see `Pattern.prefix`.
         exclusive: Nobody else may hold an overlapping lease; shared leases overlap each other.
         no_force: Never taken by escalation.
         claim: Granted to somebody who waited and may be gone: short, until its holder reserves again.
         token: The fencing token: rises with every grant in the store.
         expires_at: From then on it is void.
-        held_until: Until then its holder acts under it (`guard.guarded`), and it is taken from nobody but the gone.
+        held_until: Until then its holder acts under it (`fencing.guarded`), and it is taken from nobody but the gone.
         root: The checkout that its holder works in: of several worktrees the one whose files are meant; empty: unknown.
         branch: What HEAD there was when it was granted: the full name of a branch, or a commit; empty: unknown.
     """
@@ -99,14 +109,13 @@ class Lease(NamedTuple):
     branch: str = ""
 
 
-class Waiter(NamedTuple):
+class Waiter(Record):
     """One place in the queue, first come, first served: all its patterns are granted together.
 
     Args:
         waiter_id: Rises; the order of the queue.
         patterns: In canonical form, sorted.
         until: When its place is given up; asking again moves it on.
-        granted: The reservation ids it was granted; empty while it waits.
     """
 
     waiter_id: int
@@ -118,10 +127,9 @@ class Waiter(NamedTuple):
     ttl_seconds: float
     since: float
     until: float
-    granted: tuple[str, ...] = ()
 
 
-class Message(NamedTuple):
+class Message(Record):
     """One message to one agent.
 
     Args:
@@ -147,7 +155,7 @@ class Message(NamedTuple):
     read_at: float | None
 
 
-class Negotiation(NamedTuple):
+class Negotiation(Record):
     """One request for the release of one reservation; it is pinned to that reservation's id.
 
     Args:
@@ -176,7 +184,7 @@ class Negotiation(NamedTuple):
     resolved_at: float | None
 
 
-class Event(NamedTuple):
+class Event(Record):
     """Something that happened, on its way into the journal of a checkout.
 
     Args:

@@ -8,23 +8,18 @@ import sqlite3
 import stat
 import time
 from _thread import allocate_lock, get_ident
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Final, Generic, TypeVar
-from weakref import WeakSet
 
-from interlock.reservations.errors import StoreBusyError, StoreDamagedError, StoreUnwrittenError
-from interlock.reservations.store import migrations
-from interlock.reservations.store.sqlite_rows import Rows, Transaction
+from interlock.reservations.errors import StoreError
+from interlock.reservations.store.sqlite_rows import STORE_FORMAT, TABLES, Rows, Transaction
 
 IN_MEMORY: Final = ":memory:"
-_BESIDE: Final = ("", "-journal", "-wal")
+_BESIDE: Final = ("", "-journal")
 
 PATIENCE_SECONDS: Final = 15.0
 """How long a transaction waits for its turn."""
-
-FIRST_SOUND_WAL: Final = (3, 51, 3)
-"""The first SQLite in which several writers of a write-ahead log cannot damage the file."""
 
 RowsT = TypeVar("RowsT", bound=Rows)
 
@@ -34,23 +29,18 @@ _LONGEST_PAUSE: Final = 0.004
 _BUSY: Final = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
 _DAMAGED: Final = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_FORMAT}
 _UNWRITTEN: Final = {
-    sqlite3.SQLITE_FULL: "free some disk space, then call again; nothing that was acknowledged is lost",
-    sqlite3.SQLITE_IOERR: "check the disk and its free space, then call again; nothing that was acknowledged is lost",
-    sqlite3.SQLITE_READONLY: "make the file and its folder writable for this user, then call again",
-    sqlite3.SQLITE_PERM: "make the file and its folder writable for this user, then call again",
-    sqlite3.SQLITE_CANTOPEN: "make the folder and the file readable and writable for this user, then call again",
-    sqlite3.SQLITE_NOLFS: "keep the repository on a file system that allows larger files",
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_NOLFS,
 }
+_WRITABLE: Final = (
+    "make the file and its folder writable for this user, or free some disk space, then call again; nothing that was "
+    "acknowledged is lost"
+)
 _FIX: Final = "move the file away to start with an empty store; the leases and messages in it are lost"
-
-
-def journal_mode(sqlite_version: tuple[int, ...] = sqlite3.sqlite_version_info) -> tuple[str, str]:
-    """Return the journal mode for a new store, and why: what `interlock doctor` prints."""
-    number = ".".join(map(str, sqlite_version))
-    if sqlite_version < FIRST_SOUND_WAL:
-        sound = ".".join(map(str, FIRST_SOUND_WAL))
-        return "persist", f"SQLite {number}: a rollback journal; before {sound} two WAL writers could damage the file"
-    return "wal", f"SQLite {number}: a write-ahead log, which several writers may share"
 
 
 class _Link:
@@ -65,7 +55,6 @@ class _Link:
         self._deadline = 0.0
         self._connection: sqlite3.Connection | None = None
         self._file = (0, 0)
-        _links.add(self)
 
     @contextmanager
     def taken(self) -> Generator["_Link"]:
@@ -74,9 +63,8 @@ class _Link:
             raise RuntimeError("a transaction is open in this thread")
         deadline = time.monotonic() + self._patience
         if not self._lock.acquire(timeout=self._patience):
-            raise StoreBusyError(
-                f"{self.path}: another thread of this process held it for {self._patience:g} s", "call again"
-            )
+            message = f"{self.path}: another thread of this process held it for {self._patience:g} s"
+            raise StoreError(message, "call again", "RSV901")
         self._owner, self._deadline = get_ident(), deadline
         try:
             yield self
@@ -130,16 +118,9 @@ class _Link:
         if connection is not None:
             connection.close()
 
-    def hold(self) -> bool:
-        """Keep every thread out while the process forks; False when this thread has a transaction of its own."""
-        return self._owner != get_ident() and self._lock.acquire(timeout=self._patience)
-
-    def let_go(self) -> None:
-        """Let the threads in again."""
-        self._lock.release()
-
     def _open(self) -> sqlite3.Connection:
-        new = self.path != IN_MEMORY and _make(self.path)
+        if self.path != IN_MEMORY:
+            _make(self.path)
         self._file = _identity(self.path)
         # `mode=rw`: were the file removed just now, SQLite must not make one with rights of its own.
         quoted = self.path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
@@ -148,7 +129,10 @@ class _Link:
             name, timeout=self._patience, isolation_level=None, check_same_thread=False, uri=True
         )
         try:
-            self._configure(connection, new=new)
+            # A rollback journal: before SQLite 3.51.3 two writers of a write-ahead log could damage the file. Its file
+            # stays, since making and deleting one for each transaction writes to the folder twice.
+            self.run(connection, "PRAGMA journal_mode = PERSIST")
+            connection.execute(f"PRAGMA synchronous = {'FULL' if self._is_durable else 'OFF'}")
         except BaseException:
             connection.close()
             raise
@@ -156,65 +140,29 @@ class _Link:
         self.opened += 1
         return connection
 
-    def _configure(self, connection: sqlite3.Connection, *, new: bool) -> None:
-        # The file keeps the journal mode that it was made with; but an SQLite that cannot be trusted with a
-        # write-ahead log turns it back, once nobody else has it open.
-        mode, _ = journal_mode()
-        if mode == "wal" and (new or self.run(connection, "PRAGMA journal_mode") == "wal"):
-            self.run(connection, "PRAGMA journal_mode = WAL")
-        else:
-            # The file of the journal stays: making and deleting one for each transaction writes to the folder twice.
-            self.run(connection, "PRAGMA journal_mode = PERSIST")
-        connection.execute(f"PRAGMA synchronous = {'FULL' if self._is_durable else 'OFF'}")
-
-
-_links: Final[WeakSet[_Link]] = WeakSet()
-_held: Final[list[_Link]] = []
-
-
-def _before_fork() -> None:
-    # A child must find no transaction half way in a connection that it inherits: giving that back would undo it in
-    # the file, under the parent's feet.
-    _held[:] = [link for link in list(_links) if link.hold()]
-
-
-def _after_fork_in_parent() -> None:
-    for link in _held:
-        link.let_go()
-    _held.clear()
-
-
-def _after_fork_in_child() -> None:
-    for link in _held:
-        link.close()
-        link.let_go()
-    _held.clear()
-
-
-os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
-
 
 class SqliteFile(Generic[RowsT]):
-    """Keeps rows in a file. Threads may share a store; a child process may go on with its parent's.
+    """Keeps rows in a file. Threads may share a store; a process that forks opens one of its own in the child.
 
-    The folder and the file, never a symbolic link, are made at the first use, for this user only. A process must not
-    fork inside a transaction of the same thread.
+    The folder and the file, never a symbolic link, are made at the first use, for this user only.
 
     Args:
-        steps: The statements of each version of the tables: see `migrations`.
+        tables: The statements that make the tables, divided by `;`.
+        version: The number of these tables; a file with others is refused, and nothing in it is touched.
         is_durable: What has ended is on the disk. Otherwise it survives killed processes, and no failure of power.
     """
 
     def __init__(
         self,
         path: str,
-        steps: Sequence[str],
+        tables: str,
+        version: int,
         rows: Callable[[sqlite3.Connection], RowsT],
         patience_seconds: float = PATIENCE_SECONDS,
         *,
         is_durable: bool = True,
     ) -> None:
-        self._steps, self._rows = steps, rows
+        self._tables, self._version, self._rows = tables, version, rows
         self.path = path if path == IN_MEMORY else os.path.abspath(path)
         self._writer = _Link(self.path, patience_seconds, is_durable=is_durable)
         self._written = 0
@@ -225,9 +173,8 @@ class SqliteFile(Generic[RowsT]):
         """Open the one transaction that may read and write now.
 
         Raises:
-            StoreBusyError: The turn did not come in time.
-            StoreDamagedError: The file is not a store, is damaged, or was written by a newer version.
-            StoreUnwrittenError: The file cannot be made or written.
+            StoreError: The turn did not come in time (RSV901), the file is damaged or was written by another version
+                (RSV902), or it cannot be made or written (RSV903).
             RuntimeError: A transaction of this store is open in this thread.
         """
         with self._writer.taken() as link:
@@ -235,7 +182,7 @@ class SqliteFile(Generic[RowsT]):
             rows = self._rows(connection)
             changes = connection.total_changes
             try:
-                _migrate(connection, self.path, self._steps)
+                self._make_tables(connection)
                 yield rows
                 connection.execute("COMMIT")
                 self._written += connection.total_changes - changes
@@ -245,6 +192,23 @@ class SqliteFile(Generic[RowsT]):
                 raise
             finally:
                 rows.end()
+
+    def _make_tables(self, connection: sqlite3.Connection) -> None:
+        """Make the tables of an empty file, in the transaction that uses them first."""
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        if version == self._version:
+            return
+        if version > 0:
+            raise StoreError(
+                f"{self.path}: written by another version of interlock (tables {version}, known {self._version})",
+                "have a person end what runs with the other version, and move the file away; the version that wrote it "
+                "reads the moved file",
+            )
+        if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+            raise StoreError(f"{self.path}: a database of another program", _FIX)
+        for statement in self._tables.strip().removesuffix(";").split(";"):
+            connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {self._version}")
 
     def stamp(self) -> object:
         """Return a value that changes when a transaction has written, in this process or another."""
@@ -265,7 +229,7 @@ class SqliteStore(SqliteFile[Transaction]):
     """The reservations of a project."""
 
     def __init__(self, path: str, patience_seconds: float = PATIENCE_SECONDS) -> None:
-        super().__init__(path, migrations.SCHEMA_STEPS, Transaction, patience_seconds)
+        super().__init__(path, TABLES, STORE_FORMAT, Transaction, patience_seconds)
 
 
 def _identity(path: str) -> tuple[int, int]:
@@ -277,8 +241,8 @@ def _identity(path: str) -> tuple[int, int]:
     return found.st_dev, found.st_ino
 
 
-def _make(path: str) -> bool:
-    """Make the empty file unless it is there; True when it was this call."""
+def _make(path: str) -> None:
+    """Make the empty file unless it is there."""
     try:
         try:
             found = os.lstat(path)
@@ -286,32 +250,14 @@ def _make(path: str) -> bool:
             os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
             # Never opened when it is there: closing a second descriptor would drop the locks of our own connections.
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-            return True
+            return
     except FileExistsError:
-        return False
+        return
     except OSError as error:
-        fix = "let this user make files in the folder that would hold it"
-        raise StoreUnwrittenError(f"{path}: {error.strerror or error}", fix) from error
+        raise StoreError(f"{path}: {error.strerror or error}", _WRITABLE, "RSV903") from error
     if not stat.S_ISREG(found.st_mode):
         kind = "a symbolic link" if stat.S_ISLNK(found.st_mode) else "no regular file"
-        raise StoreUnwrittenError(f"{path}: it is {kind}", "remove it; the store makes its file itself")
-    return False
-
-
-def _migrate(connection: sqlite3.Connection, path: str, steps: Sequence[str]) -> None:
-    """Bring the tables to the version of this program, each step in a transaction; ends inside a fresh one."""
-    while (version := connection.execute("PRAGMA user_version").fetchone()[0]) != len(steps):
-        if not 0 <= version < len(steps):
-            message = f"{path}: written by a newer version (tables {version}, known {len(steps)})"
-            raise StoreDamagedError(
-                message, "upgrade interlock; every program that uses this checkout needs the newer one"
-            )
-        if version == 0 and connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-            raise StoreDamagedError(f"{path}: a database of another program", _FIX)
-        for statement in migrations.statements(version, sqlite3.sqlite_version_info, steps):
-            connection.execute(statement)
-        connection.execute("COMMIT")
-        connection.execute("BEGIN IMMEDIATE")
+        raise StoreError(f"{path}: it is {kind}", "remove it; the store makes its file itself", "RSV903")
 
 
 def _code(error: sqlite3.Error) -> int:
@@ -324,11 +270,13 @@ def _translated(error: sqlite3.Error, path: str) -> Exception:
     """Return the error of the store for one of SQLite; a mistake in our own statements stays what it is."""
     code = _code(error)
     if code in _BUSY:
-        return StoreBusyError(f"{path}: {error}: another process holds it", "call again; if it lasts, end that process")
+        return StoreError(
+            f"{path}: {error}: another process holds it", "call again; if it lasts, end that process", "RSV901"
+        )
     if code in _DAMAGED:
-        return StoreDamagedError(f"{path}: {error}", _FIX)
+        return StoreError(f"{path}: {error}", _FIX)
     if code in _UNWRITTEN:
-        return StoreUnwrittenError(f"{path}: {error}", _UNWRITTEN[code])
+        return StoreError(f"{path}: {error}", _WRITABLE, "RSV903")
     return error
 
 

@@ -1,4 +1,4 @@
-"""The rows of the SQLite store: one statement for each question of `store.Transaction`."""
+"""The tables of the SQLite store and their rows: one statement for each question of `Transaction`."""
 # ruff: noqa: S608 - names of tables and columns come from this package alone, values are always bound
 
 import json
@@ -18,16 +18,88 @@ from interlock.reservations.store.records import (
     replace,
 )
 
+STORE_FORMAT: Final = 6
+"""The number of the tables below, which a change of them raises: `PRAGMA user_version` of a store."""
+
+TABLES: Final = """
+CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+INSERT INTO meta VALUES ('store_id', lower(hex(randomblob(8))));
+CREATE TABLE counter (name TEXT PRIMARY KEY, value INTEGER NOT NULL);
+
+CREATE TABLE process (
+    host TEXT NOT NULL, pid INTEGER NOT NULL, started TEXT NOT NULL, agent TEXT NOT NULL, bound_at REAL NOT NULL,
+    PRIMARY KEY (host, pid, started)
+);
+
+CREATE TABLE agent (
+    key TEXT PRIMARY KEY, name TEXT NOT NULL, kind TEXT NOT NULL, host TEXT NOT NULL, pid INTEGER,
+    started TEXT NOT NULL, client TEXT NOT NULL, joined_at REAL NOT NULL, last_seen REAL NOT NULL,
+    cursor INTEGER NOT NULL
+);
+
+CREATE TABLE lease (
+    reservation_id TEXT PRIMARY KEY, agent TEXT NOT NULL, pattern TEXT NOT NULL, prefix TEXT NOT NULL,
+    exclusive INTEGER NOT NULL, no_force INTEGER NOT NULL, claim INTEGER NOT NULL, reason TEXT NOT NULL,
+    token INTEGER NOT NULL, granted_at REAL NOT NULL, renewed_at REAL NOT NULL, expires_at REAL NOT NULL,
+    agent_key TEXT NOT NULL, held_until REAL NOT NULL, root TEXT NOT NULL, branch TEXT NOT NULL
+);
+CREATE INDEX lease_prefix ON lease (prefix);
+CREATE INDEX lease_agent ON lease (agent_key);
+CREATE INDEX lease_expiry ON lease (expires_at);
+
+CREATE TABLE waiter (
+    waiter_id INTEGER PRIMARY KEY AUTOINCREMENT, agent TEXT NOT NULL, patterns TEXT NOT NULL,
+    exclusive INTEGER NOT NULL, no_force INTEGER NOT NULL, reason TEXT NOT NULL, ttl_seconds REAL NOT NULL,
+    since REAL NOT NULL, until REAL NOT NULL
+);
+
+CREATE TABLE message (
+    message_id INTEGER PRIMARY KEY AUTOINCREMENT, thread_id TEXT NOT NULL, sender TEXT NOT NULL,
+    recipient TEXT NOT NULL, topic TEXT NOT NULL, importance TEXT NOT NULL, ack_required INTEGER NOT NULL,
+    acked_at REAL, body TEXT NOT NULL, sent_at REAL NOT NULL, read_at REAL, recipient_key TEXT NOT NULL
+);
+CREATE INDEX message_inbox ON message (recipient_key, message_id);
+CREATE INDEX message_unread ON message (recipient_key, message_id) WHERE read_at IS NULL;
+CREATE INDEX message_thread ON message (thread_id);
+CREATE INDEX message_read ON message (read_at) WHERE read_at IS NOT NULL;
+
+CREATE TABLE negotiation (
+    number INTEGER PRIMARY KEY, thread_id TEXT NOT NULL UNIQUE, reservation_id TEXT NOT NULL, pattern TEXT NOT NULL,
+    holder TEXT NOT NULL, requester TEXT NOT NULL, file TEXT NOT NULL, reason TEXT NOT NULL, urgency TEXT NOT NULL,
+    legacy INTEGER NOT NULL, state TEXT NOT NULL, eta_minutes INTEGER, note TEXT NOT NULL, created_at REAL NOT NULL,
+    deadline REAL, resolved_at REAL, holder_key TEXT NOT NULL, requester_key TEXT NOT NULL
+);
+CREATE INDEX negotiation_open ON negotiation (created_at) WHERE state IN ('pending', 'deferred');
+CREATE INDEX negotiation_created ON negotiation (created_at);
+CREATE INDEX negotiation_resolved ON negotiation (resolved_at);
+
+CREATE TABLE mark (
+    agent_key TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, at REAL NOT NULL, PRIMARY KEY (agent_key, key)
+);
+CREATE INDEX mark_age ON mark (at);
+
+CREATE TABLE event (
+    event_id INTEGER PRIMARY KEY AUTOINCREMENT, root TEXT NOT NULL, type TEXT NOT NULL, data TEXT NOT NULL,
+    at REAL NOT NULL
+);
+CREATE INDEX event_root ON event (root, event_id);
+"""
+"""`AUTOINCREMENT` where a number must not come back after its row is gone: cursors of inboxes, places in the queue,
+keys of journal lines. No statement holds a `;` of its own."""
+
 _MAX_INTEGER: Final = 2**63 - 1
-_SURROGATES: Final = range(0xD800, 0xE000)
-_LAST_CHARACTER: Final = 0x10FFFF
+_LAST_CHARACTER: Final = "\U0010ffff"
+
+
+def _add(table: str, columns: tuple[str, ...]) -> str:
+    """Return the statement that adds a row."""
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
 
 
 def _put(table: str, columns: tuple[str, ...], key: str, keep: str = "") -> str:
     """Return the statement that adds a row, or replaces the one with the same key; `keep` keeps its first value."""
     changes = ", ".join(f"{name} = excluded.{name}" for name in columns if name not in (key, keep))
-    marks = ", ".join("?" * len(columns))
-    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks}) ON CONFLICT ({key}) DO UPDATE SET {changes}"
+    return f"{_add(table, columns)} ON CONFLICT ({key}) DO UPDATE SET {changes}"
 
 
 def _change(table: str, columns: tuple[str, ...], key: str) -> str:
@@ -42,23 +114,21 @@ _RECENT: Final = " UNION ALL ".join(
     f"SELECT number FROM negotiation WHERE {each}" for each in (_OPEN, "created_at >= ?1", "resolved_at >= ?1")
 )
 
-_PUT_AGENT: Final = _put("agent", (*Agent._fields, "key"), "key", keep="name")
-_PUT_LEASE: Final = _put("lease", (*Lease._fields, "agent_key"), "reservation_id")
-_PUT_NEGOTIATION: Final = _put("negotiation", (*Negotiation._fields, "holder_key", "requester_key"), "thread_id")
-_ADD_WAITER: Final = f"INSERT INTO waiter ({', '.join(Waiter._fields[1:])}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
-_CHANGE_WAITER: Final = _change("waiter", Waiter._fields, "waiter_id")
-_ADD_MESSAGE: Final = (
-    f"INSERT INTO message ({', '.join(Message._fields[1:])}, recipient_key) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-)
-_CHANGE_MESSAGE: Final = _change("message", (*Message._fields, "recipient_key"), "message_id")
+_PUT_AGENT: Final = _put("agent", (*Agent.field_names, "key"), "key", keep="name")
+_PUT_LEASE: Final = _put("lease", (*Lease.field_names, "agent_key"), "reservation_id")
+_PUT_NEGOTIATION: Final = _put("negotiation", (*Negotiation.field_names, "holder_key", "requester_key"), "thread_id")
+_ADD_WAITER: Final = _add("waiter", Waiter.field_names[1:])
+_CHANGE_WAITER: Final = _change("waiter", Waiter.field_names, "waiter_id")
+_ADD_MESSAGE: Final = _add("message", (*Message.field_names[1:], "recipient_key"))
+_CHANGE_MESSAGE: Final = _change("message", (*Message.field_names, "recipient_key"), "message_id")
 _SELECT: Final[Mapping[type, str]] = {
-    kind: f"SELECT {', '.join(kind._fields)} FROM {kind.__name__.lower()}"
+    kind: f"SELECT {', '.join(kind.field_names)} FROM {kind.__name__.lower()}"
     for kind in (Agent, Lease, Waiter, Message, Negotiation)
 }
 _FLAGS: Final[Mapping[type, tuple[int, ...]]] = {Lease: (4, 5, 6), Waiter: (3, 4), Message: (6,), Negotiation: (8,)}
 """Record to the places of its truth values, where SQLite has 0 and 1."""
-_NAMES: Final[Mapping[type, tuple[int, ...]]] = {Waiter: (2, 9)}
-"""Record to the places of its lists of names, which are JSON."""
+_PATTERNS: Final = 2
+"""The place of the patterns of a waiter, which are JSON."""
 
 
 def _read(kind: type[RecordT], rows: Iterable[tuple[Any, ...]]) -> list[RecordT]:
@@ -67,32 +137,22 @@ def _read(kind: type[RecordT], rows: Iterable[tuple[Any, ...]]) -> list[RecordT]
         values = list(row)
         for place in _FLAGS.get(kind, ()):
             values[place] = bool(values[place])
-        for place in _NAMES.get(kind, ()):
-            values[place] = tuple(json.loads(values[place]))
+        if kind is Waiter:
+            values[_PATTERNS] = tuple(json.loads(values[_PATTERNS]))
         found.append(kind(*values))
     return found
 
 
 def _columns(waiter: Waiter) -> tuple[object, ...]:
-    return *waiter[:2], json.dumps(waiter.patterns), *waiter[3:9], json.dumps(waiter.granted)
-
-
-def _after_all(prefix: str) -> str | None:
-    """Return the first text that sorts after all that begin with a prefix; None when there is none."""
-    for end in range(len(prefix) - 1, -1, -1):
-        number = ord(prefix[end]) + 1
-        if number <= _LAST_CHARACTER:
-            return prefix[:end] + chr(_SURROGATES.stop if number in _SURROGATES else number)
-    return None
+    return *waiter[:_PATTERNS], json.dumps(waiter.patterns), *waiter[_PATTERNS + 1 :]
 
 
 def near_query(ancestors: Sequence[str], prefix: str) -> tuple[str, list[str]]:
     """Return the statement of `near` and its values: two searches in the index, where an OR would read every row."""
     # What begins with the prefix is found by the range; UNION ALL must not bring it twice.
     above = [each for each in dict.fromkeys(ancestors) if not each.startswith(prefix)]
-    end = _after_all(prefix)
-    values = [*above, prefix] if end is None else [*above, prefix, end]
-    below = f"{_SELECT[Lease]} WHERE prefix >= ?" + ("" if end is None else " AND prefix < ?")
+    values = [*above, prefix, prefix + _LAST_CHARACTER]
+    below = f"{_SELECT[Lease]} WHERE prefix >= ? AND prefix < ?"
     if not above:
         return below, values
     return f"{_SELECT[Lease]} WHERE prefix IN ({', '.join('?' * len(above))}) UNION ALL {below}", values
@@ -175,17 +235,11 @@ class Transaction(Rows):
         """Return all leases, the oldest first."""
         return self._all(Lease, "ORDER BY granted_at, token")
 
-    def others_hold(self, agent: str) -> bool:
-        """Return whether any other agent has a lease; cheap however many there are."""
-        other = "EXISTS (SELECT 1 FROM lease WHERE agent_key {} ?1)"
-        query = f"SELECT {other.format('<')} OR {other.format('>')}"
-        return bool(self._run(query, (key_of(agent),)).fetchone()[0])
-
     def near(self, ancestors: Sequence[str], prefix: str) -> list[Lease]:
         """Return the leases that a pattern may overlap by the literal beginnings alone, the oldest first.
 
         Those whose prefix is one of `ancestors`, and those whose prefix begins with `prefix` (`patterns.ancestors`,
-        `patterns.index_prefix`). It must use the index: its cost grows with what it returns, not with all leases.
+        `Pattern.prefix`). It must use the index: its cost grows with what it returns, not with all leases.
         """
         found = _read(Lease, self._run(*near_query(ancestors, prefix)))
         return sorted(found, key=lambda lease: (lease.granted_at, lease.token))
@@ -213,7 +267,7 @@ class Transaction(Rows):
         return next(iter(self._all(Waiter, "WHERE waiter_id = ?", waiter_id)), None)
 
     def waiters(self) -> list[Waiter]:
-        """Return the queue in its order, granted ones included until they are dropped."""
+        """Return the queue in its order."""
         return self._all(Waiter, "ORDER BY waiter_id")
 
     def add_message(self, message: Message) -> Message:
@@ -253,8 +307,9 @@ class Transaction(Rows):
         keys = key_of(negotiation.holder), key_of(negotiation.requester)
         self._run(_PUT_NEGOTIATION, (*negotiation, *keys))
 
-    def open_negotiations(self, *, reservation_id: str | None = None, requester: str | None = None,
-                          holder: str | None = None) -> list[Negotiation]:  # fmt: skip
+    def open_negotiations(
+        self, *, reservation_id: str | None = None, requester: str | None = None, holder: str | None = None
+    ) -> list[Negotiation]:
         """Return the pending and deferred negotiations that fit every given filter, the oldest first."""
         given = {
             "reservation_id": reservation_id,
@@ -269,14 +324,14 @@ class Transaction(Rows):
         """Return the negotiations that are open, or were created or resolved at or after a time, the oldest first."""
         return self._all(Negotiation, f"WHERE number IN ({_RECENT}) ORDER BY created_at, number", at)
 
-    def remembered(self, agent: str, key: str) -> tuple[str, str] | None:
-        """Return the digest of the arguments and the JSON answer that were remembered for an idempotency key."""
-        query = "SELECT digest, answer FROM answer WHERE agent_key = ? AND key = ?"
-        return self._run(query, (key_of(agent), key)).fetchone()
+    def remembered(self, agent: str, key: str) -> str | None:
+        """Return what was remembered of an agent."""
+        row = self._run("SELECT value FROM mark WHERE agent_key = ? AND key = ?", (key_of(agent), key)).fetchone()
+        return row and row[0]
 
-    def remember(self, agent: str, key: str, digest: str, answer: str, at: float) -> None:
-        """Remember the answer to a call with an idempotency key."""
-        self._run("INSERT OR REPLACE INTO answer VALUES (?, ?, ?, ?, ?)", (key_of(agent), key, digest, answer, at))
+    def remember(self, agent: str, key: str, value: str, at: float) -> None:
+        """Remember something of an agent, in the place of what its key had before."""
+        self._run("INSERT OR REPLACE INTO mark VALUES (?, ?, ?, ?)", (key_of(agent), key, value, at))
 
     def add_event(self, root: str, type: str, data: str, at: float) -> None:  # noqa: A002
         """Queue an event for the journal of a checkout."""
@@ -297,7 +352,7 @@ class Transaction(Rows):
             self._run("DELETE FROM event WHERE event_id = ?", (event_id,))
 
     def forget(self, before: float) -> None:
-        """Remove what nobody asks for: remembered answers, read messages, resolved negotiations older than a time."""
-        self._run("DELETE FROM answer WHERE at < ?", (before,))
+        """Remove what nobody asks for: marks, read messages, resolved negotiations older than a time."""
+        self._run("DELETE FROM mark WHERE at < ?", (before,))
         self._run("DELETE FROM message WHERE read_at < ?", (before,))
         self._run(f"DELETE FROM negotiation WHERE resolved_at < ? AND NOT {_OPEN}", (before,))

@@ -4,7 +4,7 @@ Answers T1. Clients say that a tool has ended at once for work in the background
 late, or never (a call that was denied; a client that was killed, whose command goes on). So the event alone ends no
 call: one that may write anything stays in flight, in the background, for as long as a process that belongs to it lives.
 A process belongs to a call if it started after the call began, works below the call's checkout, and has the session's
-id in its environment or the client among its ancestors. Where there is no `/proc`, the event ends the call.
+id in its environment or the client among its ancestors.
 
 An editing tool is followed in the same way, since clients run a user's own hooks after it, such as a formatter.
 
@@ -12,10 +12,10 @@ A call without an event ends when its session says that it stops, when its clien
 after `MAX_SECONDS`: no client lets a command run longer in the foreground.
 """
 
+import json
 import os
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, cast
 
 from interlock.reservations import place, process
 from interlock.reservations.store.records import key_of
@@ -23,8 +23,6 @@ from interlock.reservations.versions import store
 from interlock.reservations.versions.store import Call
 
 MAX_SECONDS: Final = 900.0
-MAX_EDIT_SECONDS: Final = 120.0
-"""An editing tool takes milliseconds, and a while until somebody has allowed it."""
 _START_SECONDS: Final = 0.5
 """Start times of processes are counted in ticks since the boot, whose time is known to about this."""
 
@@ -39,13 +37,13 @@ def matching(calls: Iterable[Call], agent: str, session: str, tool: str, use_id:
 
 def ended(calls: Sequence[Call], now: float, is_running: Callable[[str, int, str], bool | None]) -> list[Call]:
     """Return the calls that have ended without a word."""
-    found: list[Call] = []
-    for call in calls:
-        limit = MAX_EDIT_SECONDS if call.paths else MAX_SECONDS
-        is_left = call.pid is not None and is_running(process.host(), call.pid, call.started) is False
-        if (call.background or is_left or now - call.begun > limit) and not lives(call):
-            found.append(call)
-    return found
+    clients = {(call.pid, call.started) for call in calls if call.pid is not None}
+    gone = {client for client in clients if is_running(process.host(), *client) is False}
+    doubtful = [
+        call for call in calls if call.background or (call.pid, call.started) in gone or now - call.begun > MAX_SECONDS
+    ]
+    running = living(doubtful)
+    return [call for call in doubtful if call.number not in running]
 
 
 def acting(found: place.Place, name: str) -> str:
@@ -63,45 +61,23 @@ def acting(found: place.Place, name: str) -> str:
     return own.pop() if len(own) == 1 else name
 
 
-def lives(call: Call) -> bool:
-    """Return whether a process that belongs to a call still runs; False where that cannot be known."""
-    return next(_processes(call), None) is not None
-
-
-def _processes(call: Call) -> Iterator[int]:
-    try:
-        names = os.listdir("/proc")
-    except OSError:
-        return
-    session, own = os.fsencode(call.session), {os.getpid(), *(each.pid for each in process.ancestors())}
-    for name in names:
-        if not name.isdigit() or int(name) in own:
+def living(calls: Sequence[Call]) -> set[int]:
+    """Return the numbers of the calls of which a process still runs."""
+    found: set[int] = set()
+    if not calls:
+        return found
+    own = {os.getpid(), *(each.pid for each in process.ancestors())}
+    for pid, folder in process.folders():
+        # The folder is asked first, for most processes work elsewhere.
+        here = [call for call in calls if place.inside(call.root, folder)]
+        if not here or pid in own or _is_hook(pid) or (begun := process.beginning(pid)) is None:
             continue
-        pid = int(name)
-        try:
-            if os.stat(f"/proc/{name}").st_uid != os.geteuid() or _started(pid) < call.begun - _START_SECONDS:
-                continue
-            folder = os.readlink(f"/proc/{name}/cwd").removesuffix(" (deleted)")
-            if not place.inside(call.root, folder) or _is_hook(pid):
-                continue
-            with open(f"/proc/{name}/environ", "rb") as file:
-                is_marked = bool(session) and session in file.read()
-        except (OSError, ValueError):
-            continue
-        if is_marked or (call.pid is not None and _descends(pid, call.pid)):
-            yield pid
-
-
-def _started(pid: int) -> float:
-    with open(f"/proc/{pid}/stat", "rb") as file:
-        fields = file.read().rpartition(b")")[2].split()
-    if fields[0] in (b"Z", b"X"):
-        return 0.0
-    return _boot() + int(fields[19]) / os.sysconf("SC_CLK_TCK")
-
-
-def _boot() -> float:
-    return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
+        since, variables = begun[0] + _START_SECONDS, begun[1]
+        for call in here:
+            is_marked = bool(call.session) and os.fsencode(call.session) in variables
+            if call.begun <= since and (is_marked or (call.pid is not None and _descends(pid, call.pid))):
+                found.add(call.number)
+    return found
 
 
 def _is_hook(pid: int) -> bool:
@@ -113,6 +89,33 @@ def _descends(pid: int, ancestor: int) -> bool:
     while pid > 1:
         if pid == ancestor:
             return True
-        found = process.from_proc(pid)
+        found = process.read(pid)
         pid = 0 if found is None else found.parent
     return False
+
+
+def result(edit: str, before: bytes) -> bytes | None:
+    """Return what an editing tool makes of a file, from what it was before; None where that is not known.
+
+    So the tool's own result is known from what it was asked to do, and never from what a hook finds on the disk later.
+
+    Args:
+        edit: A JSON object with `content`, the whole text, or `edits`, each with `old_string` and `new_string`.
+    """
+    said: Mapping[str, Any] = json.loads(edit)
+    text = said["content"] if "content" in said else _edited(before, said["edits"])
+    return None if text is None else text.encode("utf-8", "surrogatepass")
+
+
+def _edited(before: bytes, edits: list[object]) -> str | None:
+    try:
+        text = before.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+    for edit in edits:
+        row: Mapping[str, Any] = cast("Mapping[str, Any]", edit) if isinstance(edit, dict) else {}
+        old, new = row.get("old_string"), row.get("new_string")
+        if not isinstance(old, str) or not isinstance(new, str) or (old and old not in text):
+            return None
+        text = text.replace(old, new, -1 if row.get("replace_all") else 1) if old else new
+    return text

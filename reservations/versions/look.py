@@ -8,13 +8,15 @@ with wildcards: there git lists what differs from its last commit, is new or ign
 import os
 import stat
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 from interlock.core import git
+from interlock.core.patterns import Pattern, canonical, matches
+from interlock.core.record import Record
 from interlock.reservations import place
-from interlock.reservations.patterns import FOLD_CASE, Pattern, canonical, matches
-from interlock.reservations.store.records import Lease, key_of
-from interlock.reservations.versions.store import MAX_FILE_BYTES, OverBoundError, Seen, VersionRows
+from interlock.reservations.errors import ReservationError
+from interlock.reservations.store.records import Lease, key_of, replace
+from interlock.reservations.versions.store import MAX_FILE_BYTES, Seen, VersionRows, over_bound
 
 GONE: Final = Seen("gone")
 MAX_LISTED: Final = 5000
@@ -22,7 +24,7 @@ MAX_LISTED: Final = 5000
 _RACE_NS: Final = 50_000_000
 
 
-class Held(NamedTuple):
+class Held(Record):
     """A held file, by the checkout that its holders work in, and who they are."""
 
     root: str
@@ -55,7 +57,7 @@ def held_files(
         try:
             for name in names:
                 found.setdefault((root, name), {})[lease.agent] = None
-        except OverBoundError:
+        except ReservationError:
             if key_of(lease.agent) != me:
                 raise
     for root, name in {*known} - found.keys():
@@ -74,41 +76,30 @@ def _is_of(project: place.Place, root: str) -> bool:
 
 
 def _named(root: str, pattern: Pattern) -> Iterator[str]:
-    name = place.on_disk(root, pattern.path)
+    name = pattern.path
     if not os.path.isdir(os.path.join(root, name)) or os.path.islink(os.path.join(root, name)):
         yield name
 
 
 def _listed(root: str, project: place.Place, pattern: Pattern) -> Iterator[str]:
-    """Yield what is unsaved under a pattern; outside of git all files, and nothing where the checkout is gone."""
-    if not os.path.isdir(root) or (project.common and not place.head(root)):
+    """Yield what is unsaved under a pattern; nothing outside of git, and where the checkout is gone."""
+    if not project.common or not place.head(root):
         return
-    # Where a name may be spelled in several ways, git is asked about everything.
-    prefix = "" if FOLD_CASE or not pattern.prefix.isascii() else pattern.prefix
-    if project.common:
-        arguments = ["status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=all", "--ignored=traditional"]
-        done = git.run(root, ["--literal-pathspecs", *arguments, *(["--", prefix] if prefix else [])], "listing")
-        if done.status != 0:
-            message = f"What is unsaved under {pattern.text} is not known: git {done.why or 'did not answer'}."
-            raise OverBoundError(message, "Run `git status` by hand, and repair what it says.")
-        paths: Iterable[str] = (name[3:] for name in os.fsdecode(done.output).split("\0") if name)
-    else:
-        paths = _walked(root, prefix)
+    prefix = pattern.prefix
+    arguments = ["status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=all", "--ignored=traditional"]
+    done = git.run(root, ["--literal-pathspecs", *arguments, *(["--", prefix] if prefix else [])], "listing")
+    if done.status != 0:
+        message = f"What is unsaved under {pattern.text} is not known: git {done.why or 'did not answer'}."
+        raise over_bound(message, "Run `git status` by hand, and repair what it says.")
+    paths = [name[3:] for name in os.fsdecode(done.output).split("\0") if name]
     # Ignored folders are there with a slash at their end: what is built and installed is nobody's work.
     rows = [path for path in paths if not path.endswith("/") and matches(pattern, path)]
     if len(rows) > MAX_LISTED:
-        raise OverBoundError(
+        raise over_bound(
             f"{len(rows)} unsaved files are held as {pattern.text}, and at most {MAX_LISTED} are kept.",
             "Let the holder reserve the files that it edits in place of the folder, or commit them.",
         )
     yield from rows
-
-
-def _walked(root: str, prefix: str) -> Iterator[str]:
-    for folder, folders, files in os.walk(os.path.join(root, prefix)):
-        folders[:] = [name for name in folders if name not in (".git", ".interlock")]
-        for name in files:
-            yield os.path.relpath(os.path.join(folder, name), root)
 
 
 def changed(
@@ -126,7 +117,7 @@ def changed(
         before, holders = known.get(key, (None, ()))
         try:
             now = see(file.place, tx, before, since)
-        except OverBoundError:
+        except ReservationError:
             if me not in map(key_of, file.holders):
                 raise
             continue
@@ -142,7 +133,7 @@ def see(path: str, tx: VersionRows, before: Seen | None = None, since: float = 0
     """Return what is at a path now, and keep its content.
 
     Raises:
-        OverBoundError: It is too large to be kept.
+        ReservationError: It is too large to be kept.
     """
     try:
         found = os.lstat(path)
@@ -158,7 +149,7 @@ def see(path: str, tx: VersionRows, before: Seen | None = None, since: float = 0
     if not stat.S_ISREG(found.st_mode):
         return Seen("other", "", mode, found.st_mtime_ns, mark)
     if found.st_size > MAX_FILE_BYTES:
-        raise OverBoundError(
+        raise over_bound(
             f"{path} is held and has {found.st_size} bytes; at most {MAX_FILE_BYTES} are kept.",
             "Let its holder commit and release it, or keep it outside of the checkout.",
         )
@@ -167,7 +158,7 @@ def see(path: str, tx: VersionRows, before: Seen | None = None, since: float = 0
             data = file.read(MAX_FILE_BYTES + 1)
     except PermissionError:
         # Its owner may have taken the right to read away; the content is still known.
-        return before._replace(mode=mode, mark=mark) if before is not None else Seen("other", "", mode, 0, mark)
+        return replace(before, mode=mode, mark=mark) if before is not None else Seen("other", "", mode, 0, mark)
     except FileNotFoundError:
         return GONE
     return Seen("file", tx.keep(data), mode, found.st_mtime_ns, mark)

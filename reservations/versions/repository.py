@@ -7,7 +7,7 @@ other's work: holders are told. Git's files are compared as they are; git itself
 
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 from zlib import crc32
@@ -18,11 +18,12 @@ from interlock.reservations.rules import shown, some
 from interlock.reservations.store.records import key_of
 from interlock.reservations.versions.look import Held
 from interlock.reservations.versions.store import Call, VersionRows
+from interlock.reservations.versions.verdict import Verdict
 
 Notice = tuple[Sequence[str], str]
 """Names of agents, and what each of them is told."""
-WhoseChange = Callable[[Sequence[str], float], bool]
-"""Whether a change at a time is that of others than some holders."""
+WhoseChange = Callable[[Sequence[str], float], Verdict]
+"""Whose a change at a time is, for some holders: `back`, that of others; `both`, not known; `keep`, their own."""
 
 _MAX_NAMED: Final = 8
 _QUIETLY: Final = ("-c", f"core.hooksPath={os.devnull}")
@@ -35,14 +36,14 @@ def compare(
     root: str,
     held: Sequence[Held],
     calls: Sequence[Call],
-    is_theirs: WhoseChange,
+    whose: WhoseChange,
     now: float,
 ) -> list[Notice]:
     """Compare a checkout with what it was at the last look, undo what can be undone, and return what holders are told.
 
     Args:
         folder: Where the index of the last look is kept.
-        held: The held files of this checkout.
+        held: The files of this checkout that are held as at the last look.
         calls: Those in flight since the last look.
     """
     git_dir = place.git_dir_of(root)
@@ -50,22 +51,25 @@ def compare(
     seen = {"head": place.head(root), "commit": place.commit_at(root), "index": _mark(f"{git_dir}/index")}
     saved = os.path.join(folder, "index", f"{crc32(os.fsencode(root)):08x}")
     notices: list[Notice] = []
-    if known:
-        theirs = [file for file in held if is_theirs(file.holders, _changed_at(f"{git_dir}/index", now))]
+    if known and known != seen:
+        changed_at = _changed_at(f"{git_dir}/index", now)
+        # Of holders without hooks it is not known, and their own staging must not be undone.
+        theirs = [file for file in held if whose(file.holders, changed_at) == "back"]
         has_moved = (known["head"], known["commit"]) != (seen["head"], seen["commit"])
         if has_moved:
             notices += _moved(root, known, seen, theirs)
-        if known["index"] != seen["index"] and theirs and calls:
-            notices += _put_entries_back(root, saved, theirs, calls, known["commit"] if has_moved else "")
+        if known["index"] != seen["index"] and calls:
+            commits = (known["commit"], seen["commit"]) if has_moved else ()
+            notices += _entries_changed(root, saved, theirs, calls, commits)
             seen["index"] = _mark(f"{git_dir}/index")
-    if known.get("index") != seen["index"] and held:
+    if known.get("index") != seen["index"]:
         _save(f"{git_dir}/index", saved)
     if seen != known:
         tx.put_value(f"git {root}", json.dumps(seen))
-    return notices + _stash(tx, root, calls, now)
+    return notices
 
 
-def has_moved(tx: VersionRows, root: str) -> bool:
+def has_switched(tx: VersionRows, root: str) -> bool:
     """Return whether HEAD is another branch than at the last look."""
     known: Mapping[str, Any] = json.loads(tx.value(f"git {root}") or "{}")
     return bool(known) and known["head"] != place.head(root)
@@ -113,31 +117,43 @@ def _entries(root: str, paths: Sequence[str], index: str = "") -> dict[str, list
     return found
 
 
-def _put_entries_back(root: str, saved: str, held: Sequence[Held], calls: Sequence[Call], head: str) -> list[Notice]:
-    """Put entries of held paths back; where HEAD was this commit and is another one, only what was staged."""
+def _entries_changed(
+    root: str, saved: str, held: Sequence[Held], calls: Sequence[Call], commits: Sequence[str]
+) -> list[Notice]:
+    """Say which entries of held paths changed, and put them back.
+
+    Where HEAD moved, an entry that had no staged work is to be that of the new commit, or one of a conflict.
+
+    Args:
+        saved: The index of the last look.
+        commits: Where HEAD was and where it is; empty where it did not move.
+    """
     paths = [file.path for file in held]
-    before, after = _entries(root, paths, saved), _entries(root, paths)
+    before, after = (_entries(root, paths, saved), _entries(root, paths)) if paths else (None, None)
     if before is None or after is None or before == after:
         return []
-    changed = [path for path in paths if before.get(path) != after.get(path)]
-    if head:
-        clean = _committed(root, head, paths)
-        changed = [path for path in changed if before.get(path) != clean.get(path)]
+    wanted = before
+    if commits:
+        was, now = (_committed(root, commit, paths) for commit in commits)
+        wanted = {path: now.get(path) if before.get(path) == was.get(path) else before.get(path) for path in paths}
+    changed = [path for path in paths if wanted.get(path) != after.get(path)]
+    if commits:
+        changed = [path for path in changed if len(after.get(path, ())) < 2]
     if not changed:
         return []
     rows = [f"0 {'0' * 40}\t{path}" for path in changed]
-    rows += [f"{entry}\t{path}" for path in changed for entry in before.get(path, ())]
+    rows += [f"{entry}\t{path}" for path in changed for entry in wanted.get(path) or ()]
     data = os.fsencode("".join(f"{row}\0" for row in rows))
     done = git.run(root, [*_QUIETLY, "update-index", "-z", "--index-info"], "listing", data=data)
     how = "and were put back" if done.status == 0 else f"and git cannot put them back ({shown(done.why)})"
-    notices: list[Notice] = []
-    for holder, names in _by_holder(held, changed).items():
-        named = some(names, _MAX_NAMED)
-        notices.append(([holder], f"Entries of the index that are yours changed, {how}: {named}."))
-        authors = [call.agent for call in calls if not call.paths and key_of(call.agent) != key_of(holder)]
-        text = f"Your command changed entries of the index that {shown(holder)} holds, {how}: {named}."
-        notices.append(([*dict.fromkeys(authors)], text))
-    return notices
+    holders, named = _holders(held, changed), some(changed, _MAX_NAMED)
+    keys = {key_of(holder) for holder in holders}
+    authors = [call.agent for call in calls if not call.paths and key_of(call.agent) not in keys]
+    who = " and ".join(map(shown, holders))
+    return [
+        (holders, f"Entries of the index that are yours changed, {how}: {named}."),
+        ([*dict.fromkeys(authors)], f"Your command changed entries of the index that {who} holds, {how}: {named}."),
+    ]
 
 
 def _committed(root: str, commit: str, paths: Sequence[str]) -> dict[str, list[str]]:
@@ -147,33 +163,24 @@ def _committed(root: str, commit: str, paths: Sequence[str]) -> dict[str, list[s
     return {path: [f"{facts.split(' ')[0]} {facts.split(' ')[2]} 0"] for facts, _, path in rows}
 
 
-def _by_holder(held: Sequence[Held], paths: Iterable[str]) -> dict[str, list[str]]:
-    wanted, found = {*paths}, dict[str, list[str]]()
-    for file in held:
-        for holder in file.holders if file.path in wanted else ():
-            found.setdefault(holder, []).append(file.path)
-    return found
+def _holders(held: Sequence[Held], paths: Collection[str]) -> list[str]:
+    return list(dict.fromkeys(holder for file in held if file.path in paths for holder in file.holders))
 
 
 def _moved(root: str, known: Mapping[str, str], seen: Mapping[str, str], held: Sequence[Held]) -> list[Notice]:
-    """Return what holders are told of another branch, a HEAD that is no descendant, or a change to their paths."""
+    """Return the messages to holders about another branch, or commits that change their paths."""
     if not held:
         return []
-    was, now = (f"{each['head'].removeprefix('refs/heads/')} ({each['commit'][:9]})" for each in (known, seen))
-    holders = list(dict.fromkeys(holder for file in held for holder in file.holders))
     where = f"in {shown(root)}, where you hold files"
-    if known["head"] != seen["head"]:
-        return [(holders, f"HEAD {where}, is {shown(now)} now; it was {shown(was)}. A commit goes there now.")]
-    commits = [known["commit"], seen["commit"]]
-    if not all(commits) or git.run(root, ["merge-base", "--is-ancestor", *commits], "listing").status != 0:
-        return [(holders, f"The branch {where}, was moved to {shown(now)}, which does not come after {shown(was)}.")]
     paths = [file.path for file in held]
+    if known["head"] != seen["head"]:
+        was, now = (shown(each["head"].removeprefix("refs/heads/")) for each in (known, seen))
+        return [(_holders(held, paths), f"HEAD {where}, is {now} now; it was {was}. A commit goes there now.")]
+    commits = [known["commit"], seen["commit"]]
     done = git.run(root, ["--literal-pathspecs", "diff", "--name-only", "-z", *commits, "--", *paths], "listing")
     changed = [path for path in os.fsdecode(done.output).split("\0") if path]
-    return [
-        ([holder], f"Commits that arrived {where}, change what you hold: {some(names, _MAX_NAMED)}.")
-        for holder, names in _by_holder(held, changed).items()
-    ]
+    text = f"The branch {where}, moved, which changes these there: {some(changed, _MAX_NAMED)}."
+    return [(_holders(held, changed), text)] if changed else []
 
 
 def stash_entries(common: str) -> dict[str, str]:
@@ -187,10 +194,14 @@ def stash_entries(common: str) -> dict[str, str]:
     return {facts.split(" ")[1]: message for facts, _, message in rows if facts.count(" ") >= 2}
 
 
-def _stash(tx: VersionRows, root: str, calls: Sequence[Call], now: float) -> list[Notice]:
-    """Note whose the new entries are, and store again those that were taken from another agent."""
-    common = place.at(root).common
-    seen, owners = stash_entries(common), tx.stash_owners(common)
+def compare_stash(
+    tx: VersionRows, root: str, common: str, calls: Sequence[Call], whose: WhoseChange, now: float
+) -> list[Notice]:
+    """Note whose the new entries are, and store again those that were taken from another agent.
+
+    Nobody has to hold anything: an entry has its owner for as long as it is there.
+    """
+    seen, owned = stash_entries(common), tx.stash_entries(common)
     known: list[str] = json.loads(tx.value(f"stash {common}") or "null") or []
     if [*seen] == known:
         return []
@@ -199,9 +210,10 @@ def _stash(tx: VersionRows, root: str, calls: Sequence[Call], now: float) -> lis
         if len(agents) == 1:
             tx.put_stash(common, entry, next(iter(agents.values())), seen[entry], now)
     notices: list[Notice] = []
-    for entry in owners.keys() - seen.keys():
-        owner, message = owners[entry], tx.stash_message(common, entry)
-        if not agents or key_of(owner) in agents:
+    for entry in owned.keys() - seen.keys():
+        owner, message = owned[entry]
+        is_owners = key_of(owner) in agents and whose([owner], _changed_at(f"{common}/logs/refs/stash", now)) == "keep"
+        if not agents or is_owners:
             tx.drop_stash(common, entry)
             continue
         done = git.run(root, [*_QUIETLY, "stash", "store", "-m", message, entry], "user")

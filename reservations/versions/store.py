@@ -1,30 +1,29 @@
 """What is kept of held files: contents, versions, calls in flight; outside of every checkout, and outside of git.
 
 One file of SQLite for a checkout and everything inside it (submodules, nested repositories) with all worktrees, so that
-one transaction is a look at all of them. Contents are there once each; large ones are files of their own beside it.
+one transaction is a look at all of them. Contents are there once each.
 
 What is kept is bounded: a file of `MAX_FILE_BYTES`, `MAX_TOTAL_BYTES` in all, `KEEP_SECONDS`. What no longer belongs to
-a held file goes first; what does is never dropped, so that the bound refuses what it cannot keep (`OverBoundError`).
+a held file goes first; what does is never dropped, so that the bound refuses what it cannot keep (RSV910).
 """
 
 import json
 import os
-from collections.abc import Callable, Iterable
-from functools import partial
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, Literal, TypeAlias
 from zlib import crc32
 
 from interlock.core import state
+from interlock.core.record import Record
 from interlock.reservations import place
 from interlock.reservations.errors import ReservationError
+from interlock.reservations.store.records import replace
 from interlock.reservations.store.sqlite import SqliteFile
 from interlock.reservations.store.sqlite_rows import Rows
 
 MAX_FILE_BYTES: Final = 64 * 1024 * 1024
 MAX_TOTAL_BYTES: Final = 1024 * 1024 * 1024
 KEEP_SECONDS: Final = 7 * 24 * 3600.0
-INLINE_BYTES: Final = 1024 * 1024
-"""Larger contents are files: SQLite writes them several times as slowly."""
 _NAME: Final = "versions.sqlite"
 
 Kind: TypeAlias = Literal["file", "link", "gone", "other"]
@@ -33,45 +32,42 @@ Why: TypeAlias = Literal["held", "undone", "both", "expected"]
 """`held`: its holder's; `undone`: it was put in place of one and was undone; `both`: nobody could tell whose it was;
 `expected`: what an editing tool was about to write."""
 
-_FIRST: Final = """
-CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) {strict};
-CREATE TABLE project (store_path TEXT PRIMARY KEY, root TEXT NOT NULL, common TEXT NOT NULL) {strict};
-CREATE TABLE agent (key TEXT PRIMARY KEY, seen_at REAL NOT NULL) {strict};
-CREATE TABLE content (digest TEXT PRIMARY KEY, size INTEGER NOT NULL, data BLOB) {strict};
+_FORMAT: Final = 3
+_TABLES: Final = """
+CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE project (store_path TEXT PRIMARY KEY, root TEXT NOT NULL, common TEXT NOT NULL);
+CREATE TABLE agent (key TEXT PRIMARY KEY, seen_at REAL NOT NULL);
+CREATE TABLE content (digest TEXT PRIMARY KEY, size INTEGER NOT NULL, data BLOB NOT NULL);
 CREATE TABLE file (
     root BLOB NOT NULL, path BLOB NOT NULL, kind TEXT NOT NULL, digest TEXT NOT NULL, mode INTEGER NOT NULL,
     mtime_ns INTEGER NOT NULL, mark TEXT NOT NULL, holders TEXT NOT NULL, PRIMARY KEY (root, path)
-) {strict};
+);
 CREATE TABLE version (
     number INTEGER PRIMARY KEY AUTOINCREMENT, root BLOB NOT NULL, path BLOB NOT NULL, kind TEXT NOT NULL,
     digest TEXT NOT NULL, mode INTEGER NOT NULL, mtime_ns INTEGER NOT NULL, why TEXT NOT NULL, holders TEXT NOT NULL,
     others TEXT NOT NULL, at REAL NOT NULL
-) {strict};
+);
 CREATE INDEX version_path ON version (root, path);
 CREATE INDEX version_age ON version (at);
 CREATE TABLE call (
     number INTEGER PRIMARY KEY AUTOINCREMENT, agent TEXT NOT NULL, session TEXT NOT NULL, use_id TEXT NOT NULL,
     tool TEXT NOT NULL, root TEXT NOT NULL, paths TEXT NOT NULL, expected TEXT NOT NULL, begun REAL NOT NULL,
-    background INTEGER NOT NULL, pid INTEGER, started TEXT NOT NULL, speaks INTEGER NOT NULL
-) {strict};
+    background INTEGER NOT NULL, pid INTEGER, started TEXT NOT NULL, speaks INTEGER NOT NULL,
+    edit TEXT NOT NULL
+);
 CREATE TABLE stash (
     common TEXT NOT NULL, entry TEXT NOT NULL, agent TEXT NOT NULL, message TEXT NOT NULL, at REAL NOT NULL,
     PRIMARY KEY (common, entry)
-) {strict};
+);
 """
-_STEPS: Final = (_FIRST,)
 
 
-class OverBoundError(ReservationError):
-    """Held work cannot be kept: it is larger than the bound, or there is no space.
-
-    Fix: A command could destroy what is not kept. Let its holder commit and release it, or free some.
-    """
-
-    code = "RSV910"
+def over_bound(message: str, fix: str) -> ReservationError:
+    """Return the refusal where held work cannot be kept: it is larger than the bound, or there is no space."""
+    return ReservationError(message, fix, "RSV910")
 
 
-class Seen(NamedTuple):
+class Seen(Record):
     """What is at a path.
 
     Args:
@@ -91,7 +87,7 @@ class Seen(NamedTuple):
         return (self.kind, self.digest, self.mode) == (other.kind, other.digest, other.mode)
 
 
-class Version(NamedTuple):
+class Version(Record):
     """One kept version of a file."""
 
     number: int
@@ -104,16 +100,17 @@ class Version(NamedTuple):
     at: float
 
 
-class Call(NamedTuple):
+class Call(Record):
     """A tool call that has begun and, as far as is known, not ended.
 
     Args:
         agent: Who made it.
         paths: The files that an editing tool writes, absolute; empty for one that may write anything.
-        expected: What these will be: path to the digests of what the tool is about to write, as far as that is known.
+        expected: Those of which it is known what the tool makes of them: path to the digest of what it was before.
         background: Its tool has ended, and what it started has not.
         pid: The client's process, and when it started; None when it is not known.
         speaks: Its command line or its tool names Interlock or git: who asks us now may be this call.
+        edit: What the tool was asked to do to the files of `expected`, as JSON: see `flight.result`.
     """
 
     number: int
@@ -123,20 +120,17 @@ class Call(NamedTuple):
     tool: str
     root: str
     paths: tuple[str, ...]
-    expected: dict[str, list[str]]
+    expected: Mapping[str, str]
     begun: float
-    background: bool
-    pid: int | None
-    started: str
+    background: bool = False
+    pid: int | None = None
+    started: str = ""
     speaks: bool = False
+    edit: str = ""
 
 
 class VersionRows(Rows):
-    """The rows of one moment; contents that are files lie in `folder`."""
-
-    def __init__(self, folder: str, connection: Any) -> None:
-        super().__init__(connection)
-        self._folder = folder
+    """The rows of one moment."""
 
     # -- contents
 
@@ -147,12 +141,7 @@ class VersionRows(Rows):
         digest = sha256(data).hexdigest()
         if self._run("SELECT 1 FROM content WHERE digest = ?", (digest,)).fetchone() is None:
             self._make_space(len(data))
-            is_large = len(data) > INLINE_BYTES
-            if is_large:
-                from interlock.core.files import write_atomically  # noqa: PLC0415 - few contents are large
-
-                write_atomically(self._path(digest), data, mode=0o600, durable=False)
-            self._run("INSERT INTO content VALUES (?, ?, ?)", (digest, len(data), None if is_large else data))
+            self._run("INSERT INTO content VALUES (?, ?, ?)", (digest, len(data), data))
         return digest
 
     def content(self, digest: str) -> bytes:
@@ -162,41 +151,24 @@ class VersionRows(Rows):
         row = self._run("SELECT data FROM content WHERE digest = ?", (digest,)).fetchone()
         if row is None:
             raise KeyError(digest)
-        if row[0] is not None:
-            return row[0]
-        with open(self._path(digest), "rb") as file:
-            return file.read()
-
-    def size(self) -> int:
-        """Return how many bytes are kept."""
-        return self._run("SELECT coalesce(sum(size), 0) FROM content").fetchone()[0]
+        return row[0]
 
     def forget(self, before: float) -> None:
         """Drop versions that are older, and contents that nothing needs any more."""
         self._run("DELETE FROM version WHERE at < ?", (before,))
-        unused = self._run(
-            "SELECT digest, data IS NULL FROM content "
-            "WHERE digest NOT IN (SELECT digest FROM file UNION SELECT digest FROM version)"
-        )
-        for digest, is_large in unused.fetchall():
-            if is_large and os.path.exists(self._path(digest)):
-                os.unlink(self._path(digest))
-            self._run("DELETE FROM content WHERE digest = ?", (digest,))
+        self._run("DELETE FROM content WHERE digest NOT IN (SELECT digest FROM file UNION SELECT digest FROM version)")
 
     def _make_space(self, size: int) -> None:
         """Drop the oldest versions until there is space, but for what is held now."""
-        while self.size() + size > MAX_TOTAL_BYTES:
+        while self._run("SELECT coalesce(sum(size), 0) FROM content").fetchone()[0] + size > MAX_TOTAL_BYTES:
             times = self._run("SELECT at FROM version ORDER BY at LIMIT 1 OFFSET 100").fetchone()
             oldest = times or self._run("SELECT max(at) + 1 FROM version").fetchone()
             if oldest[0] is None:
-                raise OverBoundError(
+                raise over_bound(
                     f"held files have more than {MAX_TOTAL_BYTES // 2**20} MiB of contents, which cannot all be kept.",
                     "Let their holders commit and release what they no longer edit: `interlock status` lists it.",
                 )
             self.forget(oldest[0])
-
-    def _path(self, digest: str) -> str:
-        return os.path.join(self._folder, "contents", digest)
 
     # -- files and versions
 
@@ -204,6 +176,14 @@ class VersionRows(Rows):
         """Return the good version of each file that was held at the last look and its holders, by checkout and path."""
         rows = self._run("SELECT root, path, kind, digest, mode, mtime_ns, mark, holders FROM file")
         return {(decode(row[0]), decode(row[1])): (Seen(*row[2:7]), _names(row[7])) for row in rows}
+
+    def file(self, root: str, path: str) -> Seen | None:
+        """Return the good version of one file; None for one that was not held at the last look."""
+        row = self._run(
+            "SELECT kind, digest, mode, mtime_ns, mark FROM file WHERE root = ? AND path = ?",
+            (encode(root), encode(path)),
+        ).fetchone()
+        return None if row is None else Seen(*row)
 
     def put_file(self, root: str, path: str, seen: Seen, holders: Iterable[str]) -> None:
         """Keep what the good version of a held file is."""
@@ -230,6 +210,11 @@ class VersionRows(Rows):
         assert found is not None
         return found
 
+    def has_version(self, root: str, path: str, digest: str) -> bool:
+        """Return whether a content of a file is among its versions."""
+        query = "SELECT 1 FROM version WHERE root = ? AND path = ? AND digest = ?"
+        return self._run(query, (encode(root), encode(path), digest)).fetchone() is not None
+
     def versions(self, path: str = "") -> list[Version]:
         """Return the versions that are kept, the newest first; of one path alone, in whatever checkout."""
         rows = self._run(
@@ -237,19 +222,18 @@ class VersionRows(Rows):
             "WHERE ? IN (x'', path) ORDER BY number DESC",
             (encode(path),),
         )
-        return [
-            Version(
-                row[0], decode(row[1]), decode(row[2]), Seen(*row[3:7]), row[7], _names(row[8]), _names(row[9]), row[10]
-            )
-            for row in rows
-        ]
+        found: list[Version] = []
+        for number, root, name, *seen, why, holders, others, at in rows:
+            file = (decode(root), decode(name), Seen(*seen))
+            found.append(Version(number, *file, why, _names(holders), _names(others), at))
+        return found
 
     # -- calls, agents, projects
 
     def add_call(self, call: Call) -> None:
         """Enter a call that is about to begin; its number is given by the store."""
         row = (*call[1:6], json.dumps(call.paths), json.dumps(call.expected), *call[8:])
-        self._run("INSERT INTO call VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+        self._run("INSERT INTO call VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
 
     def calls(self) -> list[Call]:
         """Return the calls in flight, the oldest first."""
@@ -262,7 +246,7 @@ class VersionRows(Rows):
 
     def to_background(self, number: int) -> None:
         """Keep a call whose tool has ended and whose processes have not: what they write is not known any more."""
-        self._run("UPDATE call SET background = 1, expected = '{}' WHERE number = ?", (number,))
+        self._run("UPDATE call SET background = 1, expected = '{}', edit = '' WHERE number = ?", (number,))
 
     def hooked(self) -> set[str]:
         """Return the keys of the agents whose tool calls pass hooks."""
@@ -292,14 +276,10 @@ class VersionRows(Rows):
 
     # -- the stash
 
-    def stash_owners(self, common: str) -> dict[str, str]:
-        """Return who made each entry of a repository's stash, as far as that was seen."""
-        return dict(self._run("SELECT entry, agent FROM stash WHERE common = ?", (common,)).fetchall())
-
-    def stash_message(self, common: str, entry: str) -> str:
-        """Return the message of an entry whose owner is known."""
-        row = self._run("SELECT message FROM stash WHERE common = ? AND entry = ?", (common, entry)).fetchone()
-        return row[0] if row else ""
+    def stash_entries(self, common: str) -> dict[str, tuple[str, str]]:
+        """Return who made each entry of a repository's stash, as far as that was seen, and its message."""
+        rows = self._run("SELECT entry, agent, message FROM stash WHERE common = ?", (common,))
+        return {entry: (agent, message) for entry, agent, message in rows}
 
     def put_stash(self, common: str, entry: str, agent: str, message: str, at: float) -> None:
         """Note who made an entry of the stash."""
@@ -311,22 +291,9 @@ class VersionRows(Rows):
 
 
 def _call(number: int, agent: str, session: str, use_id: str, tool: str, root: str, paths: str, *rest: Any) -> Call:
-    expected, begun, background, pid, started, speaks = rest
-    return Call(
-        number,
-        agent,
-        session,
-        use_id,
-        tool,
-        root,
-        _names(paths),
-        json.loads(expected),
-        begun,
-        bool(background),
-        pid,
-        started,
-        bool(speaks),
-    )
+    expected, begun, background, pid, started, speaks, edit = rest
+    call = Call(number, agent, session, use_id, tool, root, _names(paths), json.loads(expected), begun)
+    return replace(call, background=bool(background), pid=pid, started=started, speaks=bool(speaks), edit=edit)
 
 
 def path_of(found: place.Place) -> str:
@@ -356,7 +323,7 @@ def owner_of_stash(found: place.Place, entry: str) -> str | None:
     if not os.path.lexists(path_of(found)):
         return None
     with opened(found).transaction() as tx:
-        return tx.stash_owners(found.common).get(entry)
+        return tx.stash_entries(found.common).get(entry, (None, ""))[0]
 
 
 def opened(found: place.Place) -> SqliteFile[VersionRows]:
@@ -365,9 +332,8 @@ def opened(found: place.Place) -> SqliteFile[VersionRows]:
 
 
 def _at(path: str) -> SqliteFile[VersionRows]:
-    rows: Callable[[Any], VersionRows] = partial(VersionRows, os.path.dirname(path))
     # Each hook writes here. After a failure of power the checkout itself has what was saved.
-    return SqliteFile(path, _STEPS, rows, is_durable=False)
+    return SqliteFile(path, _TABLES, _FORMAT, VersionRows, is_durable=False)
 
 
 encode, decode = os.fsencode, os.fsdecode

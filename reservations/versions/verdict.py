@@ -24,8 +24,9 @@ changes files soon after it began as a rule, and servers and test runs go on bes
 """
 
 from collections.abc import Sequence
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, TypeAlias
 
+from interlock.core.record import Record
 from interlock.reservations.versions.store import Call
 
 Verdict: TypeAlias = Literal["keep", "back", "both"]
@@ -36,23 +37,23 @@ NEARER: Final = 3.0
 """How many times nearer before the change a call of one side must have begun."""
 
 
-class Change(NamedTuple):
+class Change(Record):
     """A held file that is not as it was at the last look.
 
     Args:
         path: Absolute.
-        digest: Of what is there now; empty where it is gone, or no file.
         is_gone: Nothing is there, or something else than a file or a link.
         changed_at: When it was changed, as the file system says; seconds since the epoch.
+        is_expected: It is what an editing tool of the holder was about to write.
     """
 
     path: str
-    digest: str
     is_gone: bool
     changed_at: float
+    is_expected: bool = False
 
 
-class Decision(NamedTuple):
+class Decision(Record):
     """What is done about a change.
 
     Args:
@@ -73,7 +74,7 @@ def decide(change: Change, mine: Sequence[Call], others: Sequence[Call], *, is_h
         others: Those of everybody else.
         is_hooked: The holder's calls pass hooks.
     """
-    if any(change.digest in call.expected.get(change.path, ()) for call in mine):
+    if change.is_expected:
         return Decision("keep")
     in_doubt: Verdict = "back" if change.is_gone else "both"
     if not others:

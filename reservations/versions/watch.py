@@ -5,51 +5,50 @@ edit hook). Nothing predicts what a command will write: its effect is seen and u
 
 1. Every hook of anybody is a *look*, in one transaction: all held files are compared with what they were at the last
    one (`look`), what changed is judged by the calls that were in flight since then (`verdict`), and put back, or kept
-   twice.
+   twice. What will be overwritten is kept in a transaction of its own before: a hook that is killed while it puts files
+   back loses nothing, and the next hook of anybody goes on.
 2. In the same transaction the call whose tool is about to run is entered as in flight, so that nothing is put back
    while its holder's tool runs; the event after it ends the call, unless something of it still runs (`flight`).
 3. So the event after a command is only the earliest look at what it did. If it never comes, the next hook is.
 4. Index, stash and HEAD are compared too (`repository`).
-5. A copy of the leases lies beside the versions: where the store of a project is gone, it is made again from it.
+5. A copy of the leases lies beside the versions: where the store of a project is gone, what they held comes back.
 
 What hooks cannot close: a version that a holder's shell command wrote and another one overwrote before any look.
 """
 
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Final
 
+from interlock.core.record import Record
 from interlock.reservations import place
-from interlock.reservations.leases import calls as lease_calls
 from interlock.reservations.leases import commit_lock
-from interlock.reservations.leases.hook_state import time_of
-from interlock.reservations.leases.runtime import Caller, Context, Runtime
+from interlock.reservations.leases.marks import time_of
+from interlock.reservations.leases.runtime import Caller, Context, Entry, Runtime
 from interlock.reservations.rules import shown, some
-from interlock.reservations.store.records import Agent, Lease, key_of, replace
+from interlock.reservations.store.records import Lease, key_of, replace
 from interlock.reservations.store.sqlite import SqliteStore
 from interlock.reservations.versions import flight, look, putting_back, repository, store
 from interlock.reservations.versions.look import Held
-from interlock.reservations.versions.store import KEEP_SECONDS, Call, OverBoundError, Seen, VersionRows
-from interlock.reservations.versions.verdict import Change, Verdict, decide
+from interlock.reservations.versions.store import KEEP_SECONDS, Call, Seen, VersionRows, over_bound
+from interlock.reservations.versions.verdict import Change, Decision, Verdict, decide
 
-TOPIC: Final = "surprise-write"
-"""The topic of messages about a change that was not undone, which the holder has to look at."""
 NOTICE: Final = "shared-checkout"
-"""The topic of those about one that was, and about the index, the stash and HEAD."""
+"""The topic of messages about what others did to a held file, to the index, the stash or HEAD."""
 MAX_NAMED: Final = 8
-_NOBODY: Final = "Somebody"
 _TIDY_SECONDS: Final = 3600.0
 _DID_SECONDS: Final = 30.0
 
 
-class Began(NamedTuple):
+class Began(Record):
     """A tool call that is about to begin.
 
     Args:
         paths: The files that an editing tool writes, absolute; empty for a tool that may write anything.
         speaks: See `store.Call`.
-        results: What an editing tool makes of a file, from what it is now; None where that is not known.
+        edit: What an editing tool is asked to do to these files; None where its input does not say.
     """
 
     session: str
@@ -57,10 +56,10 @@ class Began(NamedTuple):
     tool: str
     paths: tuple[str, ...] = ()
     speaks: bool = False
-    results: Callable[[bytes], Sequence[bytes]] | None = None
+    edit: Mapping[str, Any] | None = None
 
 
-class Ended(NamedTuple):
+class Ended(Record):
     """The event after a tool call; of a tool that `failed` nothing is expected any more."""
 
     session: str
@@ -69,13 +68,13 @@ class Ended(NamedTuple):
     failed: bool = False
 
 
-class Did(NamedTuple):
+class Did(Record):
     """Something that the caller has just done, by a tool whose calls pass no hooks."""
 
     tool: str
 
 
-class Undone(NamedTuple):
+class Undone(Record):
     """What was done about one change of a held file."""
 
     file: Held
@@ -99,16 +98,21 @@ def look_now(ctx: Context, found: place.Place, event: Began | Ended | Did | None
     """
     versions = store.opened(found)
     folder = os.path.dirname(versions.path)
+    notices: list[repository.Notice] = []
     try:
         with versions.transaction() as tx:
-            done = _Look(ctx, found, tx, folder, event)
-            done.compare()
-            done.note(event)
+            done = _Look(ctx, found, tx, folder, event, notices)
+            is_over = done.compare(undoes=False)
+            if is_over:
+                done.note(event)
+        if not is_over:
+            with versions.transaction() as tx:
+                done = _Look(ctx, found, tx, folder, event, notices)
+                done.compare(undoes=True)
+                done.note(event)
     except OSError as error:
         message = f"Held files cannot be kept in {folder}: {error.strerror or error}."
-        raise OverBoundError(
-            message, "Free some space on that disk, or name another folder by INTERLOCK_STATE."
-        ) from error
+        raise over_bound(message, "Free some space on that disk, or name another folder by INTERLOCK_STATE.") from error
     return done.tell()
 
 
@@ -116,7 +120,13 @@ class _Look:
     """One look, inside its transaction; `tell` comes after it."""
 
     def __init__(
-        self, ctx: Context, found: place.Place, tx: VersionRows, folder: str, event: Began | Ended | Did | None
+        self,
+        ctx: Context,
+        found: place.Place,
+        tx: VersionRows,
+        folder: str,
+        event: Began | Ended | Did | None,
+        notices: list[repository.Notice],
     ) -> None:
         self.ctx, self.tx, self.folder = ctx, tx, folder
         self.now = ctx.runtime.clock()
@@ -125,11 +135,11 @@ class _Look:
         self.is_gone = _is_gone(found)
         self.projects = {row.store_path: row for row in tx.projects()} | {found.store_path: found}
         self.done: list[Undone] = []
-        self.notices: list[repository.Notice] = []
+        self.notices = notices
         self.leases = [(project, lease) for project in self.projects.values() for lease in self._leases(project)]
         self.calls = tx.calls()
         if isinstance(event, Did):
-            self.calls.append(self._call(event.tool, self.now - _DID_SECONDS))
+            self.calls.append(self._call(event, self.now - _DID_SECONDS))
         self.sessions = {
             key_of(call.agent): key_of(call.agent.rpartition("/")[0])
             for call in self.calls
@@ -138,66 +148,62 @@ class _Look:
         self.hooked = tx.hooked()
 
     def _leases(self, project: place.Place) -> list[Lease]:
-        """Return the leases of a project; where its store is gone, it is made again from the copy."""
-        copy: dict[str, Any] = json.loads(self.tx.value(f"leases {project.store_path}") or "{}")
-        if _is_gone(project):
-            # No store is made where the repository was. What was held there is put back all the same.
-            return [lease for each in copy.get("leases", ()) if (lease := Lease(*each)).expires_at > self.now]
-        if not (copy or os.path.lexists(project.store_path)):
-            return []
-        with SqliteStore(project.store_path).transaction() as rows:
-            if copy and copy["store"] != rows.store_id():
-                self._restore(rows, copy, project)
+        """Return the leases of a project; where its store is gone, those of the last look, until they end."""
+        name = f"leases {project.store_path}"
+        copy = self.tx.value(name) or "[]"
+        if not os.path.lexists(project.store_path):
+            return [lease for each in json.loads(copy) if (lease := Lease(*each)).expires_at > self.now]
+        with self._store(project).transaction() as rows:
             leases = [lease for lease in rows.leases() if lease.expires_at > self.now]
-            agents = [agent for name in {lease.agent for lease in leases} if (agent := rows.agent(name)) is not None]
-            row = {"store": rows.store_id(), "leases": leases, "agents": agents}
-        text = json.dumps(row)
-        if text != json.dumps(copy):
-            self.tx.put_value(f"leases {project.store_path}", text)
+        text = json.dumps(leases)
+        if text != copy:
+            self.tx.put_value(name, text)
         return leases
 
-    def _restore(self, rows: Any, copy: Mapping[str, Any], project: place.Place) -> None:
-        """Put leases of a store that is gone into the new one, but for those that others have taken there."""
-        for agent in (Agent(*each) for each in copy["agents"]):
-            if rows.agent(agent.name) is None:
-                rows.put_agent(agent)
-        lost = [lease for each in copy["leases"] if (lease := Lease(*each)).expires_at > self.now]
-        taken = {lease.pattern for lease in rows.leases()}
-        back = [lease for lease in lost if lease.pattern not in taken]
-        for lease in back:
-            rows.put_lease(replace(lease, token=rows.next_number("token")))
-        holders = list(dict.fromkeys(lease.agent for lease in back))
-        if holders:
-            text = (
-                f"The store of the leases in {shown(project.root)} was gone. Your leases were made again from a copy."
-            )
-            self.notices.append((holders, text))
+    def _store(self, project: place.Place) -> SqliteStore:
+        own = self.ctx.runtime.store
+        return own if own.path == project.store_path else SqliteStore(project.store_path)
 
-    def compare(self) -> None:
-        """Compare what is held with the last look, and undo what others did."""
+    def compare(self, *, undoes: bool) -> bool:
+        """Compare what is held with the last look, and undo what others did.
+
+        Without `undoes`, what would have to be put back is kept as it is now, and nothing else is done: returns False.
+        """
         gone = {call.number for call in flight.ended(self.calls, self.now, self.ctx.runtime.is_running)}
         known = self.tx.files()
         held = look.held_files(self.leases, known, self.me)
+        repositories = {project.common: project.root for project in self.projects.values() if project.common}
         # While a commit of ours is at work in a checkout, its hooks may have set unsaved work aside, and put it back.
-        busy = {root for root in {key[0] for key in held} if self._commits(root)}
-        last = float(self.tx.value("last look") or 0.0)
+        busy = {root for root in {*repositories.values(), *(key[0] for key in held)} if self._commits(root)}
+        self.last = last = float(self.tx.value("last look") or 0.0)
         quiet = {key: file for key, file in held.items() if file.root not in busy}
-        for file, now, before in look.changed(quiet, known, self.tx, last, self.me):
-            if before is None:
-                self._keep(file, now)
-            else:
-                self._judge(file, before, now)
+        changed = [*look.changed(quiet, known, self.tx, last, self.me)]
+        judged = [(file, now, before, self._judged(file, before, now)) for file, now, before in changed]
+        harmed = [row for row in judged if row[3].verdict == "back"]
+        if harmed and not undoes:
+            for file, now, _, decision in harmed:
+                self._keep_undone(file, now, decision.by)
+            return False
+        for file, now, before, decision in judged:
+            self._settle(file, before, now, decision)
         for key in known.keys() - held.keys():
             self.tx.drop_file(*key)
-        self.notices += [
-            notice for root in {file.root for file in quiet.values()} for notice in self._repository(root, quiet)
-        ]
+        since = {key for key, (_, holders) in known.items() if key in quiet and holders == quiet[key].holders}
+        for root in {file.root for file in quiet.values()}:
+            self.notices += self._repository(root, quiet, since)
+        for common, root in repositories.items():
+            if root not in busy and os.path.isdir(common):
+                self.notices += repository.compare_stash(self.tx, root, common, self.calls, self._whose, self.now)
+        for call in self.calls:
+            for path in call.expected if call.number in gone else ():
+                self._result(call, path)
         self.tx.drop_calls(gone)
         self.calls = [call for call in self.calls if call.number not in gone]
         self.tx.put_value("last look", repr(self.now))
         if self.now - float(self.tx.value("tidied") or 0.0) > _TIDY_SECONDS:
             self.tx.forget(self.now - KEEP_SECONDS)
             self.tx.put_value("tidied", repr(self.now))
+        return True
 
     def _commits(self, root: str) -> bool:
         common = place.at(root).common
@@ -226,26 +232,37 @@ class _Look:
         others = [call for call in writing if not call.paths and not is_of_holder(call)]
         return [*filter(is_of_holder, writing)], others
 
-    def _judge(self, file: Held, before: Seen, now: Seen) -> None:
+    def _judged(self, file: Held, before: Seen | None, now: Seen) -> Decision:
+        """Return what is done about a file that is not as it was; what is held anew is its holder's."""
+        if before is None:
+            return Decision("keep")
         is_gone = now.kind in ("gone", "other")
-        change = Change(file.place, now.digest, is_gone, time_of(file.place))
         mine, others = self._sides(file.holders, file.place)
+        results = [self._result(call, file.place) for call in mine]
+        change = Change(file.place, is_gone, time_of(file.place), bool(now.digest) and now.digest in results)
         is_hooked = any(key_of(name) in self.hooked for name in file.holders)
-        verdict, by, tells_them = decide(change, mine, others, is_hooked=is_hooked)
-        if verdict == "back" and before.kind in ("gone", "other"):
+        decision = decide(change, mine, others, is_hooked=is_hooked)
+        if decision.verdict == "back" and before.kind in ("gone", "other"):
             # What appears where the holder had nothing takes nothing from it.
-            verdict = "both"
-        if verdict == "back":
+            return replace(decision, verdict="both")
+        return decision
+
+    def _settle(self, file: Held, before: Seen | None, now: Seen, decision: Decision) -> None:
+        verdict, by, tells_them = decision
+        if verdict == "back" and before is not None:
             self._put_back(file, before, now, by)
             return
-        self._keep(file, now, "held" if verdict == "keep" else "both", by)
+        self._keep(file, now, "both" if verdict == "both" else "held", by)
         if verdict == "both":
             self.done.append(Undone(file, verdict, tuple(by), tells_them=tells_them))
 
-    def _put_back(self, file: Held, good: Seen, now: Seen, by: Sequence[Call]) -> None:
+    def _keep_undone(self, file: Held, now: Seen, by: Sequence[Call]) -> None:
         if now.kind != "other":
             names = dict.fromkeys(call.agent for call in by)
             self.tx.add_version(file.root, file.path, now, "undone", self.now, file.holders, names)
+
+    def _put_back(self, file: Held, good: Seen, now: Seen, by: Sequence[Call]) -> None:
+        self._keep_undone(file, now, by)
         try:
             putting_back.put_back(file.root, file.place, good, self.tx, os.path.join(self.folder, "aside"))
         except OSError as error:
@@ -254,46 +271,42 @@ class _Look:
         self.tx.put_file(file.root, file.path, look.see(file.place, self.tx), file.holders)
         self.done.append(Undone(file, "back", tuple(by)))
 
-    def _repository(self, root: str, held: Mapping[tuple[str, str], Held]) -> list[repository.Notice]:
+    def _repository(
+        self, root: str, held: Mapping[tuple[str, str], Held], since: Collection[tuple[str, str]]
+    ) -> list[repository.Notice]:
+        """Compare index and HEAD; `since` are the files whose holders are those of the last look."""
         if not place.at(root).common:
             return []
+        if repository.has_switched(self.tx, root):
+            self._follow_head(root)
+        steady = [file for key, file in held.items() if file.root == root and key in since]
+        return repository.compare(self.tx, self.folder, root, steady, self.calls, self._whose, self.now)
 
-        def is_theirs(holders: Sequence[str], changed_at: float) -> bool:
-            mine, others = self._sides(holders, "")
-            change = Change("", "x", is_gone=False, changed_at=changed_at)
-            is_hooked = any(key_of(name) in self.hooked for name in holders)
-            return decide(change, mine, others, is_hooked=is_hooked).verdict == "back"
+    def _whose(self, holders: Sequence[str], changed_at: float) -> Verdict:
+        """Return whose a change at a time is: see `repository.WhoseChange`."""
+        mine, others = self._sides(holders, "")
+        if not others:
+            return "keep"
+        change = Change("", is_gone=False, changed_at=changed_at)
+        is_hooked = any(key_of(name) in self.hooked for name in holders)
+        decision = decide(change, mine, others, is_hooked=is_hooked)
+        return decision.verdict if decision.tells_them else "keep"
 
-        own = [file for file in held.values() if file.root == root]
-        self._follow_head(root, own, is_theirs)
-        return repository.compare(self.tx, self.folder, root, own, self.calls, is_theirs, self.now)
-
-    def _follow_head(self, root: str, held: Sequence[Held], is_theirs: repository.WhoseChange) -> None:
+    def _follow_head(self, root: str) -> None:
         """Note the branch that a holder has switched to itself, so that its commits may go there."""
-        head = place.head(root)
-        holders = {key_of(name) for file in held for name in file.holders if self._sides([name], "")[0]}
         for project, lease in self.leases:
-            is_own = key_of(lease.agent) in holders and lease.root == root and lease.branch != head
-            if is_own and repository.has_moved(self.tx, root) and not is_theirs([lease.agent], self.now):
-                with SqliteStore(project.store_path).transaction() as rows:
-                    rows.put_lease(replace(lease, branch=head))
+            is_own = lease.root == root and bool(self._sides([lease.agent], "")[0])
+            if is_own and self._whose([lease.agent], self.now) != "back":
+                with self._store(project).transaction() as rows:
+                    rows.put_lease(replace(lease, branch=place.head(root)))
 
-    def _call(self, tool: str, begun: float) -> Call:
+    def _call(self, event: Began | Did, begun: float) -> Call:
         caller = self.ctx.caller
-        return Call(
-            0,
-            caller.name,
-            "",
-            "",
-            tool,
-            caller.root,
-            (),
-            {},
-            begun,
-            background=False,
-            pid=caller.pid,
-            started=caller.started,
-        )
+        session, use_id, paths, speaks = "", "", (), False
+        if isinstance(event, Began):
+            session, use_id, paths, speaks = event.session, event.use_id, event.paths, event.speaks
+        call = Call(0, caller.name, session, use_id, event.tool, caller.root, paths, {}, begun)
+        return replace(call, pid=caller.pid, started=caller.started, speaks=speaks)
 
     def note(self, event: Began | Ended | Did | None) -> None:
         """Enter the call that is about to begin, or end the one that has ended."""
@@ -301,93 +314,86 @@ class _Look:
         if isinstance(event, Began | Ended):
             self.tx.see(self.me, self.now)
         if isinstance(event, Began):
-            expected = {path: self._expected(path, event) for path in event.paths if event.results is not None}
-            call = self._call(event.tool, self.now)
-            self.tx.add_call(
-                replace(
-                    call,
-                    session=event.session,
-                    use_id=event.use_id,
-                    paths=event.paths,
-                    expected=expected,
-                    speaks=event.speaks,
-                )
-            )
+            expected = {path: self._before(path) for path in event.paths if event.edit is not None}
+            call = self._call(event, self.now)
+            self.tx.add_call(replace(call, expected=expected, edit=json.dumps(event.edit) if expected else ""))
         elif isinstance(event, Ended):
             own = flight.matching(self.calls, caller.name, event.session, event.tool, event.use_id)
             if own is None:
                 return
             if not event.failed:
                 self._give_result(own)
-            if flight.lives(own):
+            if flight.living([own]):
                 self.tx.to_background(own.number)
             else:
                 self.tx.drop_calls([own.number])
 
-    def _expected(self, path: str, event: Began) -> list[str]:
-        """Keep what an editing tool is about to write, and return the digests."""
-        seen = look.see(path, self.tx)
-        data = self.tx.content(seen.digest) if seen.kind == "file" else b""
-        assert event.results is not None
-        found = [self.tx.keep(result) for result in event.results(data)]
-        row = seen if seen.kind == "file" else Seen("file", "", 0o644)
-        for digest in found:
-            root, name = self._placed(path)
-            made = row._replace(digest=digest, mtime_ns=int(self.now * 1e9))
-            self.tx.add_version(root, name, made, "expected", self.now, [self.ctx.caller.name])
-        return found
+    def _before(self, path: str) -> str:
+        """Return the digest of what an editing tool is about to change, and keep it."""
+        seen = look.see(path, self.tx, self.tx.file(*_placed(self.ctx.caller.root, path)), self.last)
+        return seen.digest if seen.kind == "file" else ""
 
-    def _placed(self, path: str) -> tuple[str, str]:
-        root = self.ctx.caller.root
-        return (
-            (root, os.path.relpath(path, root))
-            if place.inside(root, path)
-            else (os.path.dirname(path), os.path.basename(path))
-        )
+    def _result(self, call: Call, path: str) -> str:
+        """Keep what an editing tool was about to make of a file, and return the digest; empty where it is not known.
+
+        That is found out at the first look after it, and not before the tool runs: to load what makes a digest costs
+        the hook more than the whole look.
+        """
+        if path not in call.expected:
+            return ""
+        try:
+            data = flight.result(call.edit, self.tx.content(call.expected[path]))
+        except KeyError:
+            return ""  # it was dropped, to make space for what is held
+        if data is None:
+            return ""
+        root, name = _placed(call.root, path)
+        known = self.tx.file(root, name)
+        mode = known.mode if known is not None and known.kind == "file" else 0o644
+        digest = self.tx.keep(data)
+        if not self.tx.has_version(root, name, digest):
+            made = Seen("file", digest, mode, int(call.begun * 1e9))
+            self.tx.add_version(root, name, made, "expected", self.now, [call.agent])
+        return digest
 
     def _give_result(self, call: Call) -> None:
         """Write what an editing tool wrote and another call took away before anybody looked."""
-        known = self.tx.files()
-        for path, digests in call.expected.items():
-            key = self._placed(path)
-            if not digests or key not in known:
-                continue
-            (seen, holders), wanted = known[key], digests[0]
+        for path in call.expected:
+            root, name = _placed(call.root, path)
+            seen, digest = self.tx.file(root, name), self._result(call, path)
             _, others = self._sides([call.agent], path)
-            if others and seen.digest not in digests:
-                good = Seen("file", wanted, seen.mode or 0o644, int(self.now * 1e9), seen.mark)
-                file = Held(*key, (call.agent,))
-                putting_back.put_back(file.root, path, good, self.tx, os.path.join(self.folder, "aside"))
-                self.tx.put_file(*key, look.see(path, self.tx), holders)
-                self.done.append(Undone(file, "back", tuple(others)))
+            if seen is None or not digest or not others or seen.digest == digest:
+                continue
+            good = Seen("file", digest, seen.mode or 0o644, int(self.now * 1e9), seen.mark)
+            putting_back.put_back(root, path, good, self.tx, os.path.join(self.folder, "aside"))
+            _, holders = self.tx.files()[root, name]
+            self.tx.put_file(root, name, look.see(path, self.tx), holders)
+            self.done.append(Undone(Held(root, name, (call.agent,)), "back", tuple(others)))
 
     def tell(self) -> list[str]:
         """Notify everybody concerned but the caller; return what the caller is told."""
         lines: list[str] = []
-        notices = [(names, text, NOTICE) for names, text in self.notices]
-        for holders, verdict, rows in _grouped(self.done):
+        groups: dict[tuple[tuple[str, ...], Verdict], list[Undone]] = {}
+        for row in self.done:
+            groups.setdefault((row.file.holders, row.verdict), []).append(row)
+        for (holders, verdict), rows in groups.items():
             named = some((row.file.path for row in rows), MAX_NAMED)
             agents = list(dict.fromkeys(call.agent for row in rows for call in row.by))
             tools = list(dict.fromkeys(shown(call.tool) for row in rows for call in row.by))
-            who = f"{' or '.join(map(shown, agents))} ({', '.join(tools)})" if agents else _NOBODY
+            who = f"{' or '.join(map(shown, agents))} ({', '.join(tools)})" if agents else "somebody"
             problem = next((row.problem for row in rows if row.problem), "")
-            topic = NOTICE if verdict == "back" else TOPIC
-            notices.append((holders, _for_holder(verdict, who, named, problem), topic))
+            self.notices.append((holders, _for_holder(verdict, who, named, problem)))
             if any(row.tells_them for row in rows):
-                notices.append((agents, _for_author(verdict, holders, named, problem), NOTICE))
-        for names, text, topic in notices:
+                self.notices.append((agents, _for_author(verdict, " and ".join(map(shown, holders)), named)))
+        for names, text in self.notices:
             if self.me in map(key_of, names):
                 lines.append(text)
-            self._notify([name for name in names if key_of(name) != self.me], text, topic)
+            for name in dict.fromkeys(names) if not self.is_gone else ():
+                if key_of(name) != self.me:
+                    with _entered(self._context(name)) as entry:
+                        entry.notify(name, NOTICE, text)
         self._record()
         return lines
-
-    def _notify(self, names: Sequence[str], text: str, topic: str) -> None:
-        if self.is_gone:
-            return
-        for name in dict.fromkeys(names):
-            with lease_calls.entered(self._context(name)) as entry:
-                entry.notify(name, topic, text)
 
     def _context(self, name: str) -> Context:
         """Return the project that an agent holds something in; else the caller's own."""
@@ -403,7 +409,7 @@ class _Look:
     def _record(self) -> None:
         if not self.done or self.is_gone:
             return
-        with lease_calls.entered(self.ctx) as entry:
+        with _entered(self.ctx) as entry:
             for row in self.done:
                 entry.event(
                     "surprise_write",
@@ -415,63 +421,62 @@ class _Look:
                 )
 
 
+def _entered(ctx: Context) -> AbstractContextManager[Entry]:
+    from interlock.reservations.leases import calls  # noqa: PLC0415 - few looks have anything to tell
+
+    return calls.entered(ctx)
+
+
 def _is_gone(project: place.Place) -> bool:
     return not os.path.isdir(project.common or project.root)
+
+
+def _placed(root: str, path: str) -> tuple[str, str]:
+    """Return the checkout and the place in it by which a file is known that a call of that checkout names."""
+    if place.inside(root, path):
+        return root, os.path.relpath(path, root)
+    return os.path.dirname(path), os.path.basename(path)
 
 
 def _is_below(path: str, folders: Iterable[str]) -> bool:
     return any(place.inside(folder, path) for folder in folders)
 
 
-def _grouped(rows: Iterable[Undone]) -> list[tuple[tuple[str, ...], Verdict, list[Undone]]]:
-    found: dict[tuple[tuple[str, ...], Verdict], list[Undone]] = {}
-    for row in rows:
-        found.setdefault((row.file.holders, row.verdict), []).append(row)
-    return [(*key, group) for key, group in found.items()]
-
-
 def _for_holder(verdict: Verdict, who: str, named: str, problem: str) -> str:
-    if problem:
-        return (
-            f"{who} changed what you hold: {named}. It cannot be put back ({problem}); `interlock recover` has it as "
-            "it was."
-        )
     if verdict == "back":
         return (
             f"{who} changed what you hold: {named}. It was put back as you left it; `interlock recover` has what was "
             "written there."
         )
-    if who == _NOBODY:
-        return (
-            f"What you hold changed, and no call of anybody is known that did it: {named}. It stays as it is, and "
-            "`interlock recover` has the version before: compare them before you go on."
-        )
+    why = f" It cannot be put back ({problem})." if problem else ""
     return (
-        f"What you hold changed, and it is not known whether it was you or {who}: {named}. The newest version stays, "
-        "and `interlock recover` has the one before: compare them before you go on."
+        f"What you hold changed, and it may have been {who}: {named}.{why} The newest version stays, and `interlock "
+        "recover` has the one before: compare them before you go on."
     )
 
 
-def _for_author(verdict: Verdict, holders: Sequence[str], named: str, problem: str) -> str:
-    held = " and ".join(map(shown, holders))
-    if verdict == "back" and not problem:
+def _for_author(verdict: Verdict, holders: str, named: str) -> str:
+    if verdict == "back":
         return (
-            f"Your command changed files that {held} holds: {named}. They were put back as {held} left them; what "
-            "your command wrote there is in `interlock recover`. Ask for a file before you change it: `interlock "
+            f"Your command changed files that {holders} holds: {named}. They were put back as {holders} left them; "
+            "what your command wrote there is in `interlock recover`. Ask for a file before you change it: `interlock "
             "negotiate FILE --reason WHY`."
         )
     return (
-        f"Files that {held} holds changed while your command ran: {named}. Both versions are kept, and {held} is told. "
-        "If it was your command, tell them with send_message what you changed."
+        f"Files that {holders} holds changed while your command ran: {named}. Both versions are kept, and {holders} is "
+        "told. If it was your command, tell them with send_message what you changed."
     )
 
 
 def stopped(ctx: Context, found: place.Place, session: str) -> None:
     """End the calls of a session that has come to a stop, but for what still runs of them."""
     with store.opened(found).transaction() as tx:
-        for call in tx.calls():
-            if call.session == session and not call.background and key_of(call.agent) == key_of(ctx.caller.name):
-                if flight.lives(call):
-                    tx.to_background(call.number)
-                else:
-                    tx.drop_calls([call.number])
+        own = [
+            call
+            for call in tx.calls()
+            if call.session == session and not call.background and key_of(call.agent) == key_of(ctx.caller.name)
+        ]
+        running = flight.living(own)
+        for number in running:
+            tx.to_background(number)
+        tx.drop_calls({call.number for call in own} - running)

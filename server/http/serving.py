@@ -1,40 +1,28 @@
-"""The MCP server over streamable HTTP: the application behind its checks, its socket, and a clean stop.
+"""The MCP server over streamable HTTP: the application behind its tokens, its socket, and a clean stop.
 
-Connections that nobody uses are closed, and heads are bounded however they arrive: uvicorn bounds the pause between two
-requests, and no other one; h11 bounds what of a head has not arrived in full, and not one that comes at once.
+The SDK compares addresses and bounds bodies. Rates, connections and times are for a proxy in front.
 """
 
-import asyncio
 import os
 import signal
 import socket
-import sys
 import threading
-import time
-from collections.abc import Callable, Generator, Iterable
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-import h11
 import uvicorn
 from mcp.server import MCPServer
 from mcp.server.auth.middleware.auth_context import AuthContextMiddleware, get_access_token
 from mcp.server.transport_security import TransportSecuritySettings
-from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from interlock.server.http.access import PATH, AddressGate, BodyGate, TokenGate, served_hosts
-from interlock.server.http.bounds import Limits
-from interlock.server.http.sessions import SessionGate
+from interlock.server.http.access import PATH, TokenGate, served_hosts
 from interlock.server.http.tokens import TokenStore
-from interlock.server.message_validation import inspect
 
-_CORS_HEADERS: Final = (
-    "authorization", "content-type", "last-event-id",
-    "mcp-method", "mcp-name", "mcp-protocol-version", "mcp-session-id",
-)  # fmt: skip
+MAX_BODY_BYTES: Final = 4 * 1024 * 1024
+STOP_SECONDS: Final = 5
+"""How long calls may go on once the server was asked to stop."""
 
 
 def caller() -> str:
@@ -51,51 +39,25 @@ def caller() -> str:
 
 @dataclass(frozen=True)
 class HttpApp:
-    """The whole application, and how to end its open streams."""
+    """A whole application, and how to end its open streams."""
 
     app: ASGIApp
-    end_streams: Callable[[], None]
+    end_streams: Callable[[], None] = lambda: None
 
 
-def http_app(
-    server: MCPServer[Any],
-    tokens: TokenStore,
-    *,
-    hosts: frozenset[str],
-    origins: Iterable[str] = (),
-    limits: Limits | None = None,
-) -> HttpApp:
-    """Return an MCP server behind the checks of requests; it was made with `caller=caller` from here.
+def http_app(server: MCPServer[Any], tokens: TokenStore, *, hosts: frozenset[str]) -> HttpApp:
+    """Return an MCP server behind the check of tokens; it was made with `caller=caller` from here.
 
-    Hosts and origins are those that are accepted, in full.
+    Hosts are those that are accepted, in full. No Origin is: pages of browsers may not call.
     """
-    limits = limits or Limits()
-    allowed = frozenset(origins)
-    # The address was compared in full before; the SDK's own check knows patterns that match prefixes.
     inner: ASGIApp = server.streamable_http_app(
         streamable_http_path=PATH,
-        max_request_body_size=limits.body_bytes,
-        session_idle_timeout=limits.session_idle_seconds,
-        max_sessions=limits.sessions,
-        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+        max_request_body_size=MAX_BODY_BYTES,
+        transport_security=TransportSecuritySettings(
+            enable_dns_rebinding_protection=True, allowed_hosts=[*hosts], allowed_origins=[]
+        ),
     )
-    gate = TokenGate(
-        BodyGate(AuthContextMiddleware(SessionGate(inner, limits, time.monotonic)), limits, inspect),
-        tokens,
-        limits,
-        clock=time.monotonic,
-        complain=lambda line: print(line, file=sys.stderr),  # noqa: T201 - the operator's line
-    )
-    app: ASGIApp = gate
-    if allowed:
-        app = CORSMiddleware(
-            app,
-            allow_origins=sorted(allowed),
-            allow_methods=("GET", "POST", "DELETE"),
-            allow_headers=_CORS_HEADERS,
-            expose_headers=("mcp-session-id", "retry-after", "www-authenticate"),
-        )
-    return HttpApp(AddressGate(app, hosts, allowed), gate.end_streams)
+    return HttpApp(TokenGate(AuthContextMiddleware(inner), tokens))
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -109,6 +71,7 @@ def listen(host: str, port: int) -> socket.socket:
     family, kind, protocol, _, address = min(found, key=lambda row: row[0] != socket.AF_INET)
     bound = socket.socket(family, kind, protocol)
     try:
+        # A server that is started anew does not wait until the kernel forgets the last one's connections.
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind(address)
         bound.listen(128)
@@ -118,63 +81,53 @@ def listen(host: str, port: int) -> socket.socket:
     return bound
 
 
-def serve(
-    app: HttpApp, bound: socket.socket, limits: Limits | None = None, *, ready: Callable[[], None] = lambda: None
-) -> None:
+def serve(app: HttpApp, bound: socket.socket, *, ready: Callable[[], None] = lambda: None) -> None:
     """Serve until SIGINT or SIGTERM; returns when the last call has ended, or some seconds after the signal.
 
     `ready` is called once a signal ends the server well; whoever hears of the server from it may stop it at once.
     """
-    limits = limits or Limits()
     config = uvicorn.Config(
         app.app,
-        http=timed_protocol(limits.head_seconds, limits.header_bytes),
+        # No proxy headers: an address that a proxy names is nobody's identity. Logging is as the command set it up.
         ws="none",
-        loop="asyncio",
         lifespan="on",
         log_config=None,
         access_log=False,
         proxy_headers=False,
         server_header=False,
-        limit_concurrency=limits.connections,
-        h11_max_incomplete_event_size=limits.header_bytes,
-        timeout_graceful_shutdown=limits.stop_seconds,
+        timeout_graceful_shutdown=STOP_SECONDS,
     )
-    _Server(config, app.end_streams, limits.stop_seconds, ready).run(sockets=[bound])
+    server = _Server(config, app.end_streams, ready)
+    # uvicorn sets these handlers later, and when it has ended it raises the signal that stopped it once more. Here they
+    # hear a signal that comes before, and keep the one after from ending the process with another status than 0.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, server.handle_exit)
+    server.run(sockets=[bound])
 
 
 class _Server(uvicorn.Server):
-    """uvicorn, but one that ends normally when a signal stops it, instead of dying by that signal."""
+    """uvicorn that says when it serves, and that no call keeps from ending."""
 
-    def __init__(
-        self, config: uvicorn.Config, end_streams: Callable[[], None], stop_seconds: int, ready: Callable[[], None]
-    ) -> None:
+    def __init__(self, config: uvicorn.Config, end_streams: Callable[[], None], ready: Callable[[], None]) -> None:
         super().__init__(config)
         self._end_streams = end_streams
-        self._stop_seconds = stop_seconds
         self._ready = ready
 
-    @contextmanager
-    def capture_signals(self) -> Generator[None]:
-        """Take the signals over while the server runs; one that is ignored stays ignored."""
-        loop = asyncio.get_running_loop()
-        heard = [n for n in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(n) != signal.SIG_IGN]
-        for number in heard:
-            loop.add_signal_handler(number, self._stop, number)
-        try:
-            self._ready()
-            yield
-        finally:
-            for number in heard:
-                loop.remove_signal_handler(number)
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to serve."""
+        await super().startup(sockets)
+        # Only now does a signal end the server in order.
+        self._ready()
 
-    def _stop(self, number: int) -> None:
-        self.handle_exit(number, None)
-        self._end_streams()
-        # A tool that runs in a thread cannot be cancelled. What it has written down is whole, as after a kill.
-        last = threading.Timer(self._stop_seconds + 2, os._exit, (0,))
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End; a tool that runs in a thread cannot be cancelled, but what it has written down is whole."""
+        # Later than uvicorn gives up on calls: it ends the process only where a thread would keep it from ending.
+        last = threading.Timer(STOP_SECONDS + 2, os._exit, (0,))
         last.daemon = True
         last.start()
+        # uvicorn waits for open answers, and a stream has no end of its own.
+        self._end_streams()
+        await super().shutdown(sockets)
 
 
 def url_of(bound: socket.socket) -> str:
@@ -187,70 +140,3 @@ def hosts_of(bound: socket.socket, extra: Iterable[str] = ()) -> frozenset[str]:
     """Return every Host header that belongs to a socket, and the extra ones."""
     address, port = bound.getsockname()[:2]
     return served_hosts(address, port, extra)
-
-
-_NOTHING_TO_DO: Final = (h11.IDLE, h11.DONE)
-"""What the server's side is in while it works on no request: none came yet, or the last one is answered."""
-
-
-class BoundedConnection(h11.Connection):
-    """The server's side of a connection on which no request line with its headers is larger than a bound."""
-
-    def __init__(self, most_bytes: int) -> None:
-        super().__init__(h11.SERVER, most_bytes)
-        self._most_bytes = most_bytes
-
-    def next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
-        """Return the next event.
-
-        Raises:
-            RemoteProtocolError: It cannot be read, or is a head that is too large.
-        """
-        before = len(self.trailing_data[0]) if self.their_state is h11.IDLE else 0
-        event = super().next_event()
-        if isinstance(event, h11.Request) and before - len(self.trailing_data[0]) > self._most_bytes:
-            raise h11.RemoteProtocolError("the head is too large", error_status_hint=431)
-        return event
-
-
-def timed_protocol(head_seconds: float, head_bytes: int) -> type[H11Protocol]:
-    """Return uvicorn's protocol, with bounds on the size of a request's head and on the time in which it arrives.
-
-    The time runs from the connection, or from the first byte after an answer, to the whole head. The same time ends a
-    connection on which a body is still sent after its request was answered.
-    """
-
-    class TimedProtocol(H11Protocol):
-        """See `timed_protocol`."""
-
-        _deadline: asyncio.TimerHandle | None = None
-
-        def __init__(self, *args: Any, **named: Any) -> None:
-            super().__init__(*args, **named)
-            self.conn = BoundedConnection(head_bytes)
-
-        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-            super().connection_made(transport)
-            self._look()
-
-        def data_received(self, data: bytes) -> None:
-            super().data_received(data)
-            self._look()
-
-        def connection_lost(self, exc: Exception | None) -> None:
-            self._stop()
-            super().connection_lost(exc)
-
-        def _look(self) -> None:
-            """Let the time run while there is no request to work on."""
-            if self.conn.our_state not in _NOTHING_TO_DO:
-                self._stop()
-            elif self._deadline is None:
-                self._deadline = self.loop.call_later(head_seconds, self.transport.close)
-
-        def _stop(self) -> None:
-            if self._deadline is not None:
-                self._deadline.cancel()
-                self._deadline = None
-
-    return TimedProtocol

@@ -7,20 +7,20 @@ costs a microsecond for each request; the slow hashes are for passwords, which p
 import hashlib
 import hmac
 import json
-import re
 import secrets
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Final, Literal
+
+from pydantic import BaseModel, Field
 
 from interlock.core.errors import InterlockError
+from interlock.core.private_file import Fault, PrivateFile
 from interlock.gates import ROLE_NAME
 from interlock.graph import state_dir
-from interlock.server.http.private_file import MAX_FILE_BYTES, PrivateFile
 
 SCHEMA: Final = "interlock.tokens/1"
 TOKEN_PREFIX: Final = "interlock_"  # noqa: S105 - how each begins, no token
@@ -29,16 +29,13 @@ MAX_ROLE_NAME_CHARS: Final = 64
 RESERVED: Final = frozenset({"orchestrator"})
 """Names that no caller may bear: the orchestrator is code."""
 
-_ID: Final = re.compile(r"[0-9a-f]{8}", re.ASCII)
-_DIGEST: Final = re.compile(r"[0-9a-f]{64}", re.ASCII)
-_TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", re.ASCII)
 _NEW_TOKEN: Final = "Create tokens anew with `interlock token create AGENT`."  # noqa: S105 - an advice, no token
 
 
 class TokenError(InterlockError):
     """The token file or a request about it is refused.
 
-    TOK901 unsafe file, TOK902 damaged file, TOK903 name, TOK904 unknown token, TOK905 no token.
+    TOK901 unsafe or damaged file, TOK903 name, TOK904 no such token.
     """
 
     def __init__(self, code: str, message: str, fix: str) -> None:
@@ -53,6 +50,11 @@ class TokenRecord:
     agent: str
     sha256: str
     created_at: str
+
+
+class _TokenFile(BaseModel, strict=True):
+    schema_: Literal["interlock.tokens/1"] = Field(alias="schema")
+    tokens: tuple[TokenRecord, ...]
 
 
 def checked_agent(name: str) -> str:
@@ -76,25 +78,24 @@ class TokenStore:
     """The tokens of one root; every method reads the file again when it was changed.
 
     Raises:
-        TokenError: TOK901 when others could read or plant the file, TOK902 when it holds something else: then nobody
-            is let in. `still_valid` alone takes that for a no.
+        TokenError: TOK901 when others could read or change the file, or when it holds something else: then nobody is
+            let in.
     """
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self.path = root / ".interlock" / "tokens.json"
-        self._file = PrivateFile(self.path, partial(TokenError, "TOK901"), _NEW_TOKEN)
-        self._parsed: bytes | None = None
-        self._records: tuple[TokenRecord, ...] = ()
+        self._file: PrivateFile[tuple[TokenRecord, ...]] = PrivateFile(
+            self.path,
+            parse=lambda data: _TokenFile.model_validate_json(data).tokens,
+            empty=(),
+            refuse=_unusable,
+            anew=_NEW_TOKEN,
+        )
 
     def records(self) -> tuple[TokenRecord, ...]:
         """Return every valid token, oldest first; none when the file is not there."""
-        data = self._file.read()
-        if data is None:
-            return ()
-        if data is not self._parsed:
-            self._records, self._parsed = _parse(data, self.path), data
-        return self._records
+        return self._file.read()
 
     def create(self, agent: str) -> tuple[TokenRecord, str]:
         """Make a token for an agent; gives what is stored and the token itself, which cannot be read again.
@@ -103,10 +104,12 @@ class TokenStore:
             TokenError: TOK903.
         """
         checked_agent(agent)
+        # What is there is read under the lock, or one of two tokens that are made at once would be lost.
         with self._changing():
             records = self.records()
             taken = {record.token_id for record in records}
             token_id = next(new for new in iter(lambda: secrets.token_hex(4), "") if new not in taken)
+            # The id is part of the token, so that whoever finds one in a log knows which to revoke.
             token = f"{TOKEN_PREFIX}{token_id}_{secrets.token_urlsafe(32)}"
             record = TokenRecord(token_id, agent, _digest(token), datetime.now(UTC).isoformat(timespec="seconds"))
             self._write((*records, record))
@@ -133,17 +136,11 @@ class TokenStore:
         """Return whose token this is, or None; takes equally long for every wrong one."""
         digest = _digest(token)
         found: TokenRecord | None = None
+        # Every record is compared to its end: an early return would take less time for some tokens than for others.
         for record in self.records():
             if hmac.compare_digest(record.sha256, digest):
                 found = record
         return found
-
-    def still_valid(self, record: TokenRecord) -> bool:
-        """Return whether a token that was verified earlier is still valid; an unusable file counts as no."""
-        try:
-            return record in self.records()
-        except TokenError:
-            return False
 
     @contextmanager
     def _changing(self) -> Generator[None]:
@@ -152,39 +149,13 @@ class TokenStore:
             yield
 
     def _write(self, records: tuple[TokenRecord, ...]) -> None:
-        data = json.dumps({"schema": SCHEMA, "tokens": [asdict(record) for record in records]}, indent=1) + "\n"
-        self._file.write(data.encode())
+        value = {"schema": SCHEMA, "tokens": [asdict(record) for record in records]}
+        self._file.write(f"{json.dumps(value, indent=1)}\n".encode())
 
 
 def _digest(token: str) -> str:
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _parse(data: bytes, path: Path) -> tuple[TokenRecord, ...]:
-    if len(data) > MAX_FILE_BYTES:
-        raise _damaged(path, f"is larger than {MAX_FILE_BYTES} bytes")
-    try:
-        value: Any = json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise _damaged(path, f"is not JSON: {error}") from error
-    if not isinstance(value, dict) or cast("dict[str, Any]", value).get("schema") != SCHEMA:
-        raise _damaged(path, f"is not of the form {SCHEMA}")
-    tokens = cast("dict[str, Any]", value).get("tokens")
-    if not isinstance(tokens, list):
-        raise _damaged(path, "has no list `tokens`")
-    return tuple(_record(item, f"tokens[{at}]", path) for at, item in enumerate(cast("list[Any]", tokens)))
-
-
-def _record(item: object, place: str, path: Path) -> TokenRecord:
-    values = cast("dict[str, Any]", item) if isinstance(item, dict) else {}
-    if set(values) != {row.name for row in fields(TokenRecord)}:
-        raise _damaged(path, f"{place} does not have the four keys of a token")
-    shapes = {"token_id": _ID, "agent": ROLE_NAME, "sha256": _DIGEST, "created_at": _TIME}
-    for name, pattern in shapes.items():
-        if not isinstance(values[name], str) or not pattern.fullmatch(values[name]) or values[name] in RESERVED:
-            raise _damaged(path, f"{place}.{name} holds a value that no token has")
-    return TokenRecord(**values)
-
-
-def _damaged(path: Path, message: str) -> TokenError:
-    return TokenError("TOK902", f"{path} {message}", f"Remove it. {_NEW_TOKEN}")
+def _unusable(_fault: Fault, message: str, fix: str) -> TokenError:
+    return TokenError("TOK901", message, fix)

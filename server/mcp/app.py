@@ -1,42 +1,27 @@
 """The MCP server: every call checked, and every change sent to the clients that listen to its address."""
 
-import asyncio
 import inspect
 import logging
-import threading
 import traceback
-from collections.abc import Callable, Generator, Iterable, Mapping
-from contextlib import contextmanager
-from dataclasses import replace
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar, get_args, get_origin, is_typeddict
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from mcp.server import MCPServer
-from mcp.server.context import ServerRequestContext
-from mcp.server.mcpserver.context import Context
+from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError, ToolError, UnexpectedToolError
-from mcp.server.subscriptions import ResourceUpdated
+from mcp.server.mcpserver.tools import Tool
+from mcp.server.subscriptions import InMemorySubscriptionBus, ResourceUpdated
 from mcp.shared.exceptions import MCPError
-from mcp_types import (
-    INTERNAL_ERROR,
-    INVALID_PARAMS,
-    CallToolResult,
-    EmptyResult,
-    GetPromptResult,
-    InputRequiredResult,
-    Prompt,
-    SubscribeRequestParams,
-    ToolAnnotations,
-    UnsubscribeRequestParams,
-)
-from pydantic import AnyUrl, ValidationError
+from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, CallToolResult, InputRequiredResult, ToolAnnotations
+from mcp_types import Tool as ListedTool
+from pydantic import AnyUrl, ValidationError, create_model
 
 from interlock import __version__, graph
-from interlock.redaction import KeyRefused, Redactor, clean_arguments, redact, redactor_for
-from interlock.server.mcp import prompts
-from interlock.server.mcp.arguments import check_arguments, key_problem, refined, unknown_tool
-from interlock.server.mcp.concurrency import READS as READING_CALLS
+from interlock.graph import UnknownRunError
+from interlock.redaction import KeyRefused, clean_arguments, redact, redactor_for
+from interlock.server.mcp.arguments import argument_problems, key_problem, unknown_tool
 from interlock.server.mcp.concurrency import CallSlots
 from interlock.server.mcp.results import (
     ToolAnswer,
@@ -48,9 +33,7 @@ from interlock.server.mcp.results import (
     without_keys,
 )
 from interlock.server.mcp.schemas import answer_schema, trimmed
-from interlock.server.mcp.stdio import serve_stdio
-from interlock.server.mcp.subscribers import Subscribers
-from interlock.server.rules import refusal_data
+from interlock.server.rules import problem, refusal_data, shown
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel.helper_types import ReadResourceContents
@@ -79,19 +62,15 @@ WRITES: Final = ToolAnnotations(destructive_hint=False, idempotent_hint=True, op
 SENDS: Final = ToolAnnotations(destructive_hint=False, idempotent_hint=False, open_world_hint=False)
 """Adds to what is kept, each time."""
 
-TICKET_URI: Final = "interlock://runs/{run_id}/ticket"
-EVENTS_URI: Final = "interlock://runs/{run_id}/events"
-TASK_URI: Final = "interlock://tasks/{task_id}"
-
 _LOG: Final = logging.getLogger("interlock.server")
 
 
 class InterlockServer(MCPServer[Any]):
     """The MCP server of one project.
 
-    It differs from the SDK's server in what a client can rely on: calls are checked against the tool's schema before
-    anything runs, a text argument reaches its tool unparsed, every failure is an error result with code, message and
-    fix, and changes are sent to clients of either protocol revision.
+    It differs from the SDK's server in what a client can rely on: an argument that a tool does not have is refused, a
+    text argument reaches its tool unparsed, every failure is an error result with code, message and fix, and changes
+    are sent to clients that listen (`subscriptions/listen`).
 
     Args:
         root: The project's root.
@@ -100,66 +79,59 @@ class InterlockServer(MCPServer[Any]):
     """
 
     def __init__(self, root: Path, *, caller: Callable[[], str] = lambda: "", instructions: str = INSTRUCTIONS) -> None:
-        with _root_logger_untouched():
-            super().__init__("interlock", version=__version__, instructions=instructions, log_level="WARNING")
+        self._listeners = InMemorySubscriptionBus()
+        # In place of the SDK's own list of tools, which has other schemas and answers failures in other words.
+        self._offered: dict[str, Tool] = {}
+        super().__init__(
+            "interlock",
+            version=__version__,
+            instructions=instructions,
+            log_level="WARNING",
+            subscriptions=self._listeners,
+        )
         self.root = root
         self.caller = caller
-        self._opening = threading.RLock()
-        self._drives: graph.Drives | None = None
-        self._tickets: graph.Tickets | None = None
         self.on_close: Callable[[], object] = lambda: None
-        self._subscribers = Subscribers()
-        self._reading = CallSlots(READING_CALLS, READING_CALLS, leave=True)
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._announcing: set[asyncio.Task[None]] = set()
-        low = self._lowlevel_server
-        low.add_request_handler("resources/subscribe", SubscribeRequestParams, self._subscribe)
-        low.add_request_handler("resources/unsubscribe", UnsubscribeRequestParams, self._unsubscribe)
+        self._acting = CallSlots()
+        self.waiting = CallSlots()
+        """Places for calls that wait, so that the answers that they wait for pass them by."""
 
-    async def reading(self, work: Callable[[], ReadT]) -> ReadT:
-        """Run what reads for a resource, a prompt or a completion in a thread, when its caller has a slot for it."""
-        return await self._reading.work(work, self.caller())
-
-    async def at_work(self, slots: CallSlots, work: Callable[[str], ReadT], run_id: str | None = None) -> ReadT:
-        """Run a call in a thread, when its caller, whom it is called with, has a slot for it and for the run."""
+    async def at_work(self, work: Callable[[str], ReadT], slots: CallSlots | None = None) -> ReadT:
+        """Run a call in a thread, when its caller, whom it is called with, has a place for it."""
         who = self.caller()
-        return await slots.work(lambda: work(who), who, run_id or "")
+        return await (slots or self._acting).work(lambda: work(who), who)
 
-    @property
-    def drives(self) -> "graph.Drives":
-        """What drives the task runs of this process, made on first use."""
-        with self._opening:
-            if self._drives is None:
-                self._drives = graph.Drives(self.root, watcher=self._watch)
-            return self._drives
-
-    @property
+    @cached_property
     def tickets(self) -> "graph.Tickets":
         """The ticket runs, imported and opened on first use: that takes a second, and not every client needs them."""
-        with self._opening:
-            if self._tickets is None:
-                self._tickets = graph.Tickets(self.root, drives=self.drives)
-            return self._tickets
-
-    def _watch(self, run_id: str, step: Mapping[str, Any]) -> None:
-        if step.get("kind") == "status":
-            names = dict.fromkeys((_task_of(self.root, run_id), run_id))
-            self.announce_soon(TASK_URI.format(task_id=name) for name in names)
+        return graph.Tickets(self.root)
 
     # -- tools ---------------------------------------------------------------------------------------------------
 
     def add_tool(self, fn: Callable[..., Any], *given: Any, **options: Any) -> None:
-        """Add a tool; one that returns a `TypedDict` or a dictionary answers structured content of that shape."""
+        """Add a tool; it returns a `TypedDict` or a dictionary, and answers structured content of that shape."""
         shape = inspect.signature(fn, eval_str=True).return_annotation
-        options["description"] = options.get("description") or inspect.getdoc(fn)
-        plain = _is_object(shape)
-        if plain:
-            options["structured_output"] = False
-        tool = self._tool_manager.add_tool(fn, *given, **options)
+        options |= {"description": options.get("description") or inspect.getdoc(fn), "structured_output": False}
+        tool = Tool.from_function(fn, *given, **options)
         tool.parameters = trimmed(tool.parameters)
-        if plain:
-            model = tool.fn_metadata.arg_model
-            tool.fn_metadata = ToolAnswer(arg_model=model, output_schema=answer_schema(shape))
+        # The SDK would leave out an argument that the tool does not have, and make a number of a text.
+        taken = tool.fn_metadata.arg_model
+        exact = create_model(taken.__name__, __base__=taken, __cls_kwargs__={"extra": "forbid", "strict": True})
+        tool.fn_metadata = ToolAnswer(arg_model=exact, output_schema=answer_schema(shape))
+        self._offered[tool.name] = tool
+
+    async def list_tools(self) -> list[ListedTool]:
+        """Return the tools with their schemas, in the order in which they were added."""
+        return [
+            ListedTool(
+                name=tool.name,
+                description=tool.description,
+                input_schema=tool.parameters,
+                output_schema=tool.output_schema,
+                annotations=tool.annotations,
+            )
+            for tool in self._offered.values()
+        ]
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
@@ -168,9 +140,9 @@ class InterlockServer(MCPServer[Any]):
 
         Keys of the environment are taken out of what comes in before anything reads it, and of the answer.
         """
-        self._loop = asyncio.get_running_loop()
         redactor = redactor_for(self.root)
         try:
+            # A name that holds a key is refused, and prose is cleaned: half a path would name something else.
             result = await self._called(name, clean_arguments(arguments, redactor), context)
         except KeyRefused as refused:
             result = refused_call([key_problem(refused)])
@@ -179,86 +151,64 @@ class InterlockServer(MCPServer[Any]):
     async def _called(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None
     ) -> CallToolResult | InputRequiredResult:
-        tool = self._tool_manager.get_tool(name)
+        tool = self._offered.get(name)
         if tool is None:
-            return refused_call([unknown_tool(name, [each.name for each in self._tool_manager.list_tools()])])
-        problems = check_arguments(tool.parameters, arguments)
-        if problems:
-            return refused_call(problems)
+            return refused_call([unknown_tool(name, [*self._offered])])
         try:
-            return await super().call_tool(name, arguments, context)
+            # The SDK's own context has its request; a call in this process, as in tests, has none.
+            return await tool.run(arguments, context or Context(mcp_server=self), convert_result=True)
         except ToolError as error:
+            # One that was raised inside of the tool is a defect, and says nothing of the arguments.
             if isinstance(error.__cause__, ValidationError) and not isinstance(error, UnexpectedToolError):
-                return refused_call(refined(error.__cause__))
+                return refused_call(argument_problems(name, tool.parameters, error.__cause__))
+            # The SDK wraps whatever a tool raised in an error of its own.
             return error_result(_described(error.__cause__ or error, f"tool {name}"))
 
-    # -- changes -------------------------------------------------------------------------------------------------
+    # -- resources -----------------------------------------------------------------------------------------------
 
     async def announce(self, uris: Iterable[str]) -> None:
         """Notify every client that listens to one of these resources that it changed."""
         for uri in uris:
-            await self._subscriptions.publish(ResourceUpdated(uri=uri))
-            await self._subscribers.notify(uri)
-
-    def announce_soon(self, uris: Iterable[str]) -> None:
-        """Announce changes from a thread that waits for nobody; without a client there is nobody to notify."""
-        loop = self._loop
-        if loop is not None and not loop.is_closed():
-            loop.call_soon_threadsafe(self._announce_later, tuple(uris))
-
-    def _announce_later(self, uris: tuple[str, ...]) -> None:
-        task = asyncio.ensure_future(self.announce(uris))
-        self._announcing.add(task)
-        task.add_done_callback(self._announcing.discard)
-
-    async def _subscribe(self, ctx: ServerRequestContext[Any], params: SubscribeRequestParams) -> EmptyResult:
-        with _described_errors("resources/subscribe"):
-            self._subscribers.add(ctx.session, str(params.uri))
-        return EmptyResult()
-
-    async def _unsubscribe(self, ctx: ServerRequestContext[Any], params: UnsubscribeRequestParams) -> EmptyResult:
-        self._subscribers.remove(ctx.session, str(params.uri))
-        return EmptyResult()
-
-    # -- resources and prompts -----------------------------------------------------------------------------------
+            await self._listeners.publish(ResourceUpdated(uri=uri))
 
     async def read_resource(
         self, uri: AnyUrl | str, context: Context[Any, Any] | None = None
     ) -> "Iterable[ReadResourceContents] | InputRequiredResult":
         """Read a resource; an error names what is wrong and what to do, as a tool's does."""
-        redactor = redactor_for(self.root)
-        _named({"uri": str(uri)}, redactor)
-        with _described_errors(f"resource {uri}"):
-            found = await super().read_resource(uri, context)
-            if isinstance(found, InputRequiredResult):
-                return found
-            return [replace(each, content=_shown(each.content, redactor)) for each in found]
-
-    async def list_prompts(self) -> list[Prompt]:
-        """Return the prompts: one for each role of the present roster, and those of the ticket workflow."""
-        with _described_errors("prompts"):
-            return await self.reading(lambda: prompts.listing(self.root))
-
-    async def get_prompt(
-        self,
-        name: str,
-        arguments: dict[str, Any] | None = None,
-        context: Context[Any, Any] | None = None,  # noqa: ARG002 - the SDK calls with it
-    ) -> GetPromptResult | InputRequiredResult:
-        """Return one prompt with its arguments filled in."""
-        redactor = redactor_for(self.root)
-        given = arguments or {}
-        _named({"name": name, "arguments": given}, redactor)
-        with _described_errors(f"prompt {name}"):
-            made = await self.reading(lambda: prompts.render(self.root, name, given))
-        return GetPromptResult.model_validate(redactor.value(made.model_dump(mode="json")))
+        try:
+            return await super().read_resource(uri, context)
+        # The protocol has an answer of its own for an address that nothing has.
+        except ResourceNotFoundError:
+            raise
+        except ResourceError as error:
+            cause, code = error.__cause__ or error, INTERNAL_ERROR
+            if isinstance(cause, ValidationError):
+                # Only the query has types: what is in the path is a text.
+                row, code = cause.errors()[0], INVALID_PARAMS
+                found: Mapping[str, Any] = refusal_data(
+                    problem(
+                        "MCP202",
+                        "The query does not fit.",
+                        place=str(row["loc"][0]),
+                        found=shown(row["input"]),
+                        expected=row["msg"],
+                        fix="Send what is expected, or leave it out.",
+                    )
+                )
+            else:
+                found = _described(cause, f"resource {uri}")
+                code = INVALID_PARAMS if isinstance(cause, UnknownRunError) else INTERNAL_ERROR
+            text = f"{found['code']}: {sentences(found['message'], found['fix'])}"
+            raise MCPError(code=code, message=text, data=dict(found)) from error
 
     # -- transports ----------------------------------------------------------------------------------------------
 
-    async def run_stdio_async(self, *, leaving: Callable[[], None] = lambda: None) -> None:
-        """Serve one client on standard input and output, every line inspected before it is parsed."""
+    async def run_stdio_async(self) -> None:
+        """Serve one client on standard input and output until its side closes."""
         try:
-            await serve_stdio(self._lowlevel_server, leaving=leaving)
+            await super().run_stdio_async()
+        except* BrokenPipeError:
+            pass  # the client is gone, and nobody reads an answer
         finally:
             self.close()
 
@@ -267,61 +217,9 @@ class InterlockServer(MCPServer[Any]):
         self.on_close()
 
 
-@lru_cache(maxsize=1000)
-def _task_of(root: Path, run_id: str) -> str:
-    return graph.RunStore(root, run_id).load()[0].task_id
-
-
-def _is_object(shape: Any) -> bool:
-    members = get_args(shape) if get_origin(shape) is not dict and not is_typeddict(shape) else (shape,)
-    return bool(members) and all(is_typeddict(each) or get_origin(each) is dict for each in members)
-
-
-def _named(arguments: Mapping[str, Any], redactor: Redactor) -> None:
-    """Refuse names that hold a key."""
-    try:
-        clean_arguments(arguments, redactor, prose=())
-    except KeyRefused as refused:
-        wrong = key_problem(refused)
-        raise MCPError(
-            INVALID_PARAMS, f"{wrong.code}: {wrong.message} {wrong.fix}", data=refusal_data(wrong)
-        ) from refused
-
-
-def _shown(content: str | bytes, redactor: Redactor) -> str | bytes:
-    return redactor.text(content) if isinstance(content, str) else redactor.data(content)
-
-
 def _described(error: BaseException, what: str) -> dict[str, Any]:
     """Return what a client gets of an error; a defect goes to the log with its trace."""
     found = describe(error)
     if found is None:
         _LOG.error("%s failed\n%s", redact(what), redact("".join(traceback.format_exception(error))))
     return found or defect(error)
-
-
-def _protocol_error(error: Mapping[str, Any]) -> MCPError:
-    text = f"{error['code']}: {sentences(error['message'], error['fix'])}"
-    return MCPError(code=INTERNAL_ERROR, message=text, data=dict(error))
-
-
-@contextmanager
-def _described_errors(what: str) -> Generator[None]:
-    try:
-        yield
-    except (MCPError, ResourceNotFoundError):
-        raise
-    except Exception as error:
-        cause = error.__cause__ if isinstance(error, ResourceError) else None
-        raise _protocol_error(_described(cause or error, what)) from error
-
-
-@contextmanager
-def _root_logger_untouched() -> Generator[None]:
-    """Keep the SDK from configuring the logging of the program that embeds the server: it does so if nobody did."""
-    held = logging.NullHandler()
-    logging.root.addHandler(held)
-    try:
-        yield
-    finally:
-        logging.root.removeHandler(held)

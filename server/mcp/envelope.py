@@ -1,23 +1,19 @@
 """The toolset `envelope`: check an agent's response before it is handed in, and get a form to fill in."""
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Final, TypedDict
+from typing import Annotated, Any, TypedDict
 
 from pydantic import Field
 
 from interlock.agents.contract import contract
-from interlock.core.text import closest
-from interlock.envelope import Status, Verdict
+from interlock.envelope import Case, Verdict
+from interlock.envelope.protocol import Status
 from interlock.envelope.template import template
-from interlock.gates.response import Expected, distinct_gates
-from interlock.graph import judge
+from interlock.gates.response import distinct_gates, judge_response
 from interlock.server.mcp.app import READS, InterlockServer
-from interlock.server.mcp.concurrency import CallSlots
 from interlock.server.mcp.project import tables
 from interlock.server.rules import CallError
-
-CALLS: Final = 1
-"""How many calls of one caller are at work at once: a long text is judged for seconds, by the processor alone."""
 
 
 class Judged(TypedDict):
@@ -44,7 +40,6 @@ class Form(TypedDict):
 
 def register(server: InterlockServer) -> None:
     """Add the tools to a server."""
-    slots = CallSlots(CALLS, CALLS, leave=True)
 
     @server.tool(annotations=READS)
     async def validate_envelope(
@@ -55,24 +50,22 @@ def register(server: InterlockServer) -> None:
         current_status: Status | None = None,
         extract: Annotated[bool, Field(description="Find the envelope inside a longer message.")] = False,
     ) -> Judged:
-        """Check a response and its evidence, by default as the open run of its task would; changes nothing."""
-        expected = Expected(agent, task_id, distinct_gates(gates), current_status)
+        """Check a response and its evidence; changes nothing."""
+        case = Case(agent, task_id, distinct_gates(gates), current_status)
         return await server.at_work(
-            slots, lambda who: _judged(server.root, text, expected, extract=extract, shared_only=bool(who))
+            lambda who: _judged(server.root, text, case, extract=extract, shared_only=bool(who))
         )
 
     @server.tool(annotations=READS)
     async def envelope_template(role: str, task_id: str | None = None) -> Form:
         """Get an envelope to fill in, and what a role may say in it."""
-        return await server.at_work(slots, lambda _who: _form(server.root, role, task_id))
+        return await server.at_work(lambda _who: _form(server.root, role, task_id))
 
 
-def _judged(root: Path, text: str, expected: Expected, *, extract: bool, shared_only: bool) -> Judged:
+def _judged(root: Path, text: str, case: Case, *, extract: bool, shared_only: bool) -> Judged:
     config, protocol = tables(root)
-    report = judge(
-        text, root=str(root), protocol=protocol, inputs=config.envelope.inputs, expected=expected, extract=extract,
-        shared_only=shared_only,
-    )  # fmt: skip
+    case = replace(case, protocol=protocol, inputs=config.envelope.inputs)
+    report = judge_response(text, case, root=str(root), extract=extract, shared_only=shared_only).report
     return Judged(
         ok=report.ok,
         effective_status=report.effective_status,
@@ -86,7 +79,5 @@ def _judged(root: Path, text: str, expected: Expected, *, extract: bool, shared_
 def _form(root: Path, role: str, task_id: str | None) -> Form:
     _, protocol = tables(root)
     if role not in protocol.roles:
-        near = closest(role, protocol.roles)
-        fix = f"Write `{near}`." if near else f"Name one of {', '.join(protocol.roles)}."
-        raise CallError("MCP302", f"the roster has no role `{role[:80]}`", fix)
+        raise CallError("MCP402", f"the roster has no role `{role[:80]}`", f"Name one of {', '.join(protocol.roles)}.")
     return Form(text=template(role, protocol, task_id=task_id), contract=contract(role, protocol, examples=False))

@@ -1,17 +1,9 @@
-"""Prompts: one for each role of the roster, how to work a ticket, how to share a checkout. Made for each request."""
+"""Prompts: how to work a ticket, and how to share a checkout. The prompt of a role comes with its ask."""
 
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from mcp.shared.exceptions import MCPError
-from mcp_types import INVALID_PARAMS, GetPromptResult, Prompt, PromptArgument, PromptMessage, TextContent
+from interlock.server.mcp.app import InterlockServer
 
-from interlock.agents.role_file import prompt_path, role_file, system_prompt
-from interlock.core.text import closest
-from interlock.server.mcp.project import tables
-
-WORKFLOW: Final = "ticket_workflow"
 WORK: Final = "work_this_ticket"
 COORDINATE: Final = "share_this_checkout"
 
@@ -53,57 +45,16 @@ your change is committed or not begun, else `"defer"` with `eta_minutes` and a r
 or branch switch: the working tree is shared.
 5. When a step is committed, `release_files` what you need no more; at the end of your work, `release_all`."""
 
-_TEXTS: Final = {WORKFLOW: WORKFLOW_TEXT, COORDINATE: COORDINATE_TEXT}
-_OURS: Final = (
-    Prompt(name=WORKFLOW, description="How to work a ticket, from the first call to the last."),
-    Prompt(
-        name=WORK,
-        description="Work one ticket to its end.",
-        arguments=[PromptArgument(name="ticket_id", description="The ticket.", required=True)],
-    ),
-    Prompt(name=COORDINATE, description="How to share one checkout with other agents."),
-)
 
+def register(server: InterlockServer) -> None:
+    """Add the prompts to a server."""
 
-def listing(root: Path) -> list[Prompt]:
-    """Return every prompt: our own, and one for each role but the orchestrator, which is code.
+    @server.prompt(name=WORK, description="Work one ticket to its end.")
+    def work_this_ticket(ticket_id: str) -> str:
+        begin = "Begin now, unless tickets/ticket.json holds a run of it that has not ended."
+        # The id comes from a client: quoted and on one line it cannot pass for a rule of the prompt.
+        return f"{WORKFLOW_TEXT}\n\nThe ticket is {ticket_id[:200]!r}. {begin}"
 
-    Raises:
-        ConfigError: The configuration is wrong.
-    """
-    config, protocol = tables(root)
-    rows = [*_OURS]
-    for name, role in protocol.roles.items():
-        if role.kind != "orchestrator":
-            file = role_file(role, page=True, prompt=prompt_path(config.agents.get(name, {}), root))
-            rows.append(Prompt(name=name, description=file.description))
-    return rows
-
-
-def render(root: Path, name: str, arguments: Mapping[str, Any]) -> GetPromptResult:
-    """Return one prompt.
-
-    Raises:
-        ConfigError: The configuration is wrong.
-        AgentConfigError: The role's file cannot be used.
-        MCPError: There is no such prompt, or an argument is missing or unknown.
-    """
-    config, protocol = tables(root)
-    known = {WORKFLOW, WORK, COORDINATE, *(row.name for row in protocol.roles.values() if row.kind != "orchestrator")}
-    if name not in known:
-        near = closest(name, known)
-        fix = f"Use `{near}`." if near else f"Use one of {', '.join(sorted(known))}."
-        raise MCPError(code=INVALID_PARAMS, message=f"There is no prompt `{name[:80]}`. {fix}")
-    wanted = {"ticket_id"} if name == WORK else set[str]()
-    for argument in {*arguments} ^ wanted:
-        what = "missing" if argument in wanted else "unknown"
-        message = f"The argument `{argument[:80]}` of the prompt `{name}` is {what}."
-        raise MCPError(code=INVALID_PARAMS, message=message)
-    if name == WORK:
-        text = f"{WORKFLOW_TEXT}\n\nThe ticket is {str(arguments['ticket_id'])[:200]!r}. Begin now, unless \
-tickets/ticket.json holds a run of it that has not ended."
-    elif name in _TEXTS:
-        text = _TEXTS[name]
-    else:
-        text = system_prompt(name, protocol, prompt=prompt_path(config.agents.get(name, {}), root))
-    return GetPromptResult(messages=[PromptMessage(role="user", content=TextContent(type="text", text=text))])
+    @server.prompt(name=COORDINATE, description="How to share one checkout with other agents.")
+    def share_this_checkout() -> str:
+        return COORDINATE_TEXT

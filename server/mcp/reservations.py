@@ -6,12 +6,11 @@ import os
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeVar
 
 from anyio import to_thread
 from pydantic import Field
 
-from interlock import graph
 from interlock.core.json import compact
 from interlock.reservations import (
     Caller,
@@ -23,8 +22,6 @@ from interlock.reservations import (
     identity,
     journal_of,
     open_runtime,
-    page_of_agents,
-    page_of_leases,
     place,
     process,
     replace,
@@ -45,8 +42,6 @@ from interlock.reservations.answers import (
     StatusAnswer,
 )
 from interlock.server.mcp.app import READS, SENDS, WRITES, InterlockServer
-from interlock.server.mcp.concurrency import CallSlots
-from interlock.server.mcp.trust import restricted
 
 if TYPE_CHECKING:
     from interlock.journal import Journal
@@ -55,23 +50,10 @@ AnswerT = TypeVar("AnswerT", bound=Mapping[str, Any])
 
 RESERVATIONS_URI: Final = "interlock://reservations"
 
-CALLS: Final = 32
-"""How many calls of one caller that do not wait are at work at once."""
-WAITING_CALLS: Final = 16
-"""How many calls of one caller wait at once; they have slots of their own, so that answers pass them by."""
-
-NO_CAPABILITIES: Final = "Interlock keeps no capabilities of agents; all are listed."
-
 Patterns = Annotated[list[str], Field(description="Relative to the repository root: `src/app.py`, `docs/**`.")]
 WaitSeconds = Annotated[float, Field(description="How long to wait, at most 45.")]
-Key = Annotated[str | None, Field(description="Makes a repetition of this call safe.")]
-Cursor = Annotated[int | None, Field(description="As `rest` of the last answer says.")]
 
 _LOG: Final = logging.getLogger("interlock.server")
-
-
-class CallEnded(BaseException):
-    """The client of a waiting call went away; no error, and nothing that a handler of errors may keep."""
 
 
 class ReservationCalls:
@@ -85,7 +67,6 @@ class ReservationCalls:
         self._journal: Journal | None = None
         self._due = False
         self._draining: asyncio.Task[None] | None = None
-        self._complaint = ""
 
     def of(self, who: str, gone: threading.Event | None = None) -> Reservations:
         """Return the calls of one agent. The settings are those of the configuration as it is now.
@@ -102,7 +83,7 @@ class ReservationCalls:
         runtime = replace(runtime, settings=settings.read(found.root), pause=_pause(gone))
         if who:
             # The process behind a request is not known, and may be on another machine.
-            return Reservations(restricted(runtime), Caller(who, "agent", found.root, "http"))
+            return Reservations(runtime, Caller(who, "agent", found.root, "http"))
         known = identity.who(os.environ, runtime.store, via="mcp")
         name = acting(found, known.name)
         via = "mcp" if name == known.name else "subagent"
@@ -117,7 +98,7 @@ class ReservationCalls:
         return self.of(who).current_state()
 
     def drain(self) -> None:
-        """Write what happened into the journal; what cannot be written stays queued, which is logged once."""
+        """Write what happened into the journal; what cannot be written stays queued, which is logged."""
         if self._runtime is None or self._place is None:
             return
         try:
@@ -127,11 +108,7 @@ class ReservationCalls:
         except Exception as error:  # noqa: BLE001 - whatever it is, the answer is out and nothing is lost
             # A journal that was removed or replaced is read anew.
             self._journal = None
-            if str(error) != self._complaint:
-                self._complaint = str(error)
-                _LOG.warning("what happened to reservations stays queued and is not in the journal yet: %s", error)
-        else:
-            self._complaint = ""
+            _LOG.warning("what happened to reservations stays queued and is not in the journal yet: %s", error)
 
     def drain_soon(self) -> None:
         """Have `drain` called, behind the answer; calls that come together are written together."""
@@ -140,11 +117,13 @@ class ReservationCalls:
             self._draining = asyncio.ensure_future(self._drain_all())
 
     async def _drain_all(self) -> None:
+        # Taken down before the writing, so that a call which ends meanwhile gets a round of its own.
         while self._due:
             self._due = False
             await to_thread.run_sync(self.drain)
 
     def _open(self) -> tuple[place.Place, Runtime]:
+        # The first calls may come at once, each in a thread of its own.
         with self._lock:
             if self._runtime is None or self._place is None:
                 self._place = place.find(self._root)
@@ -158,7 +137,7 @@ def _pause(gone: threading.Event | None) -> Callable[[float], None]:
 
     def pause(seconds: float) -> None:
         if event.wait(seconds):
-            raise CallEnded
+            raise asyncio.CancelledError
 
     return pause
 
@@ -166,40 +145,27 @@ def _pause(gone: threading.Event | None) -> Callable[[float], None]:
 def changes(answer: Mapping[str, Any]) -> bool:
     """Return whether the call with this answer changed what `interlock://reservations` holds."""
     parts = ("reservations", "taken_over", "waiting", "released", "released_count", "negotiation_timeouts")
+    # Only an answer about a negotiation has a thread; it changes what waits, unless it was refused.
     asked = answer.get("thread_id") is not None and answer.get("status") != "refused"
     return asked or any(answer.get(part) for part in parts)
-
-
-def _number(cursor: int | str | None) -> int | None:
-    """Return a cursor that may have come as text; one that is no number is left for the call to refuse."""
-    return int(cursor) if isinstance(cursor, str) and cursor.isascii() and cursor.isdigit() else cast("int", cursor)
-
-
-def _answered(work: Callable[[Reservations], AnswerT], mine: Reservations) -> AnswerT:
-    """Return the answer of a call; of one that nobody waits for, nothing that anybody sees."""
-    try:
-        return work(mine)
-    except CallEnded:
-        return cast("AnswerT", {})
 
 
 def register(server: InterlockServer) -> ReservationCalls:
     """Add the tools and the resource to a server; returns the calls behind them."""
     calls = ReservationCalls(server.root)
-    acting = CallSlots(CALLS, CALLS)
-    # A wait whose client went away is left to its thread, which ends by itself at its next look.
-    waiting = CallSlots(WAITING_CALLS, WAITING_CALLS, leave=True)
 
     async def at_work(
         work: Callable[[Reservations], AnswerT], *, wait_seconds: float = 0, quiet: bool = False
     ) -> AnswerT:
-        who, gone = server.caller(), threading.Event()
-        slots = waiting if wait_seconds > 0 else acting
+        gone = threading.Event()
+        slots = server.waiting if wait_seconds > 0 else None
         try:
-            answer = await slots.work(lambda: _answered(work, calls.of(who, gone)), who)
+            answer = await server.at_work(lambda who: work(calls.of(who, gone)), slots)
         finally:
+            # A wait whose client went away ends at its next look.
             gone.set()
             calls.drain_soon()
+        # A quiet call moves nothing, though its answer names leases. Shortening is last: it may cut off what changed.
         if not quiet and changes(answer):
             await server.announce([RESERVATIONS_URI])
         return bounded(answer)
@@ -211,18 +177,20 @@ def register(server: InterlockServer) -> ReservationCalls:
         ttl_minutes: Annotated[float | None, Field(description="Default: 15, or as configured.")] = None,
         exclusive: bool = True,
         no_force: Annotated[bool, Field(description="Never to be taken by escalation.")] = False,
-        partial: Annotated[bool, Field(description="Grant what is free in place of all or none.")] = False,
         wait_seconds: WaitSeconds = 0,
-        idempotency_key: Key = None,
     ) -> ReserveAnswer:
         """Reserve what you are about to edit: all of it or, with errors[], none. Reserving again renews."""
         return await at_work(
             lambda mine: mine.reserve_files(
-                patterns, reason, ttl_minutes, exclusive=exclusive, no_force=no_force, partial=partial,
-                wait_seconds=wait_seconds, idempotency_key=idempotency_key,
+                patterns,
+                reason,
+                ttl_minutes,
+                exclusive=exclusive,
+                no_force=no_force,
+                wait_seconds=wait_seconds,
             ),
             wait_seconds=wait_seconds,
-        )  # fmt: skip
+        )
 
     @server.tool(annotations=WRITES)
     async def release_files(reservation_ids: list[str]) -> ReleaseAnswer:
@@ -240,34 +208,32 @@ def register(server: InterlockServer) -> ReservationCalls:
         return await at_work(lambda mine: mine.check_conflicts(patterns), quiet=True)
 
     @server.tool(annotations=READS)
-    async def my_reservations(cursor: Cursor = None) -> MineAnswer:
+    async def my_reservations() -> MineAnswer:
         """List what you hold now."""
-        return await at_work(lambda mine: page_of_leases(mine.my_reservations(), cursor), quiet=True)
+        return await at_work(lambda mine: mine.my_reservations(), quiet=True)
 
     @server.tool(annotations=SENDS)
     async def send_message(
         to: Annotated[str, Field(description="An agent of list_agents.")],
         body: str,
         topic: str | None = None,
-        idempotency_key: Key = None,
     ) -> SentAnswer:
         """Send a message to one agent."""
-        return await at_work(lambda mine: mine.send_message(to, body, topic, idempotency_key), quiet=True)
+        return await at_work(lambda mine: mine.send_message(to, body, topic), quiet=True)
 
     @server.tool(annotations=SENDS)
     async def fetch_inbox(
-        cursor: Annotated[int | str | None, Field(description="next_cursor of the last answer.")] = None,
+        cursor: Annotated[int | None, Field(description="next_cursor of the last answer.")] = None,
         unread_only: bool = True,
         limit: int | None = None,
     ) -> InboxAnswer:
         """Read messages to you, and mark them as read; tells which of your requests timed out."""
-        return await at_work(lambda mine: mine.fetch_inbox(_number(cursor), unread_only=unread_only, limit=limit))
+        return await at_work(lambda mine: mine.fetch_inbox(cursor, unread_only=unread_only, limit=limit))
 
     @server.tool(annotations=READS)
-    async def list_agents(cursor: Cursor = None, capability: str | None = None) -> AgentsAnswer:
+    async def list_agents() -> AgentsAnswer:
         """List the agents of this project: whether each still works, and how much it holds."""
-        answer = await at_work(lambda mine: page_of_agents(mine.list_agents(), cursor), quiet=True)
-        return {**answer, "note": NO_CAPABILITIES} if capability else answer
+        return await at_work(lambda mine: mine.list_agents(), quiet=True)
 
     @server.tool(annotations=WRITES)
     async def request_release(agent_name: str, pattern: str, reason: str) -> RequestAnswer:
@@ -284,7 +250,7 @@ def register(server: InterlockServer) -> ReservationCalls:
     ) -> NegotiateAnswer:
         """Ask the holder of a file to release it. On `free` or `release` reserve it; on `pending` ask again later."""
         return await at_work(
-            lambda mine: graph.negotiate(mine, file, reason, urgency, agent_name, wait_seconds),
+            lambda mine: mine.negotiate_release(file, reason, urgency, agent_name, wait_seconds),
             wait_seconds=wait_seconds,
         )
 
@@ -292,15 +258,11 @@ def register(server: InterlockServer) -> ReservationCalls:
     async def respond_to_release(
         thread_id: str,
         action: Literal["release", "defer"],
-        file: str | None = None,
         eta_minutes: Annotated[float | None, Field(description="To defer: in how many minutes.")] = None,
-        reason: str | None = None,
-        requester: str | None = None,
+        reason: str = "",
     ) -> RespondAnswer:
         """Answer a release-request of your inbox: release now, or defer."""
-        return await at_work(
-            lambda mine: mine.respond_to_release(thread_id, action, file, eta_minutes, reason, requester)
-        )
+        return await at_work(lambda mine: mine.respond_to_release(thread_id, action, eta_minutes, reason))
 
     @server.resource(
         RESERVATIONS_URI,
@@ -309,7 +271,6 @@ def register(server: InterlockServer) -> ReservationCalls:
         mime_type="application/json",
     )
     async def current_state() -> str:
-        who = server.caller()
-        return await server.reading(lambda: compact(bounded(calls.current_state(who))))
+        return await server.at_work(lambda who: compact(bounded(calls.current_state(who))))
 
     return calls

@@ -49,6 +49,7 @@ def describe(error: BaseException) -> dict[str, Any] | None:
 
     Errors of Interlock say it themselves; those of the system and of the database are put into the same form.
     """
+    # By what they carry and not by their classes, some of which are in packages that no call may have loaded yet.
     message, fix = getattr(error, "message", None), getattr(error, "fix", None)
     if isinstance(message, str) and isinstance(fix, str):
         problems = [each if isinstance(each, str) else each.text for each in getattr(error, "problems", ())]
@@ -69,6 +70,7 @@ def describe(error: BaseException) -> dict[str, Any] | None:
 
 def without_keys(result: CallToolResult, redactor: Redactor) -> CallToolResult:
     """Return a result with the keys taken out: a tool may quote a file, a program, or another agent."""
+    # Most servers have no key in their environment, and an answer can be large.
     if not redactor.has_keys():
         return result
     content = [

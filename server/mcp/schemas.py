@@ -1,7 +1,9 @@
 """JSON schemas of what the tools take and answer, as small as they can be: an agent's context pays for each byte."""
 
 from types import NoneType, UnionType
-from typing import Any, Final, Literal, NotRequired, Required, Union, get_args, get_origin, get_type_hints, is_typeddict
+from typing import Any, Final, Literal, NotRequired, Required, Union, get_args, get_origin, get_type_hints
+
+from typing_extensions import is_typeddict
 
 _SCALARS: Final = {str: "string", int: "integer", float: "number", bool: "boolean", NoneType: "null"}
 _UNIONS: Final = (Union, UnionType)
@@ -69,6 +71,7 @@ def trimmed(schema: dict[str, Any]) -> dict[str, Any]:
 def _trimmed(schema: dict[str, Any]) -> dict[str, Any]:
     kept: dict[str, Any] = {}
     for key, value in schema.items():
+        # Here the keys are names of arguments, one of which may be `title`.
         if key in ("properties", "$defs"):
             kept[key] = {name: _trimmed(part) for name, part in value.items()}
         elif key == "anyOf":
@@ -77,6 +80,7 @@ def _trimmed(schema: dict[str, Any]) -> dict[str, Any]:
             kept |= forms[0] if len(forms) == 1 else {key: forms}
         elif key == "items":
             kept[key] = _trimmed(value)
+        # A title repeats the name, and the two other pairs say what holds without them.
         elif key != "title" and (key, value) not in (("additionalProperties", True), ("default", None)):
             kept[key] = value
     return kept

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, cast
 
 from interlock import graph
-from interlock.gates.manifest import from_json
 from interlock.graph import AgentOutcome, blocker_text, journal_path
 from interlock.journal import Journal
 
@@ -32,13 +31,6 @@ class TaskState(TypedDict):
     waiting: list[str]
     fail_reasons: list[str]
     next: str
-
-
-class Abandoned(TypedDict):
-    """What `task_abandon` answers: `ended` is false for a run that was over before."""
-
-    run_id: str
-    ended: bool
 
 
 class AskObject(TypedDict):
@@ -91,6 +83,7 @@ class Judged:
 def task_state(view: "graph.RunView") -> TaskState:
     """Return the current state of a run and what to call next."""
     waiting = [item.role for item in view.waiting]
+    # A run that has not taken its first step is at work, as its client sees it.
     phase: Phase = "running" if view.phase == "new" else view.phase
     return TaskState(
         run_id=view.run_id,
@@ -100,7 +93,7 @@ def task_state(view: "graph.RunView") -> TaskState:
         attempt=int(view.values.get("attempt", 0)),
         waiting=waiting,
         fail_reasons=list(view.values.get("fail_reasons", [])),
-        next=" ".join([_next(phase, view.status, waiting, view.queued), *_early(view, waiting)]),
+        next=_next(phase, view.status, waiting, view.queued),
     )
 
 
@@ -122,17 +115,6 @@ def _next(phase: Phase, status: str | None, waiting: list[str], queued: Sequence
             return "Fix what fail_reasons names, then begin a new run of the task with task_begin."
 
 
-def _early(view: "graph.RunView", waiting: Sequence[str]) -> list[str]:
-    """Return whose corrected answer is kept, and who may hand one in before it is asked again."""
-    early = [role for role in view.again if role not in waiting]
-    return [
-        f"The answer of {role} to {view.again[role]} is kept, and judged when the roles beside it have answered."
-        if role in view.kept
-        else f"{role}, whose answer was refused, can hand in a corrected one now, for the ask_id {view.again[role]}."
-        for role in early
-    ]
-
-
 def open_asks(view: "graph.RunView") -> dict[str, AskObject]:
     """Return what each role that a run waits for is asked."""
     names = tuple(AskObject.__annotations__)
@@ -144,7 +126,9 @@ def judged(view: "graph.RunView", root: Path, role: str, ask_id: str | None) -> 
     last: graph.Answered | None = view.values.get("answers", {}).get(role)
     answered = None if last is None else (last["attempt"], last["turn"], last["reask"])
     place = answered if ask_id is None else _place_of(view, role, ask_id)
+    # This is the key that a run gives to the event of an answer; see `asking`.
     event = None if place is None else _event(view, root, "{}.{}/{role}/answer/{}".format(*place, role=role))
+    # An ask that ended without an answer, such as by a time limit, has an event without one.
     if event is None or "response_sha256" not in event:
         return None
     return Judged(
@@ -156,6 +140,7 @@ def judged(view: "graph.RunView", root: Path, role: str, ask_id: str | None) -> 
 
 
 def _place_of(view: "graph.RunView", role: str, ask_id: str) -> tuple[int, ...] | None:
+    # The form of an ask id. One of another run or role finds nothing, whatever numbers it has.
     name = re.escape(f"{view.run_id}/{view.task.task_id}/{role}/")
     found = re.fullmatch(name + r"(\d{1,5})\.(\d{1,5})/(\d{1,5})", ask_id, re.ASCII)
     return found and tuple(map(int, found.groups()))
@@ -163,6 +148,7 @@ def _place_of(view: "graph.RunView", role: str, ask_id: str) -> tuple[int, ...] 
 
 def _event(view: "graph.RunView", root: Path, key: str) -> Mapping[str, Any] | None:
     """Return the data of an event of a run, from its journal or from the lines that wait to be written."""
+    # An event is in the checkpoint first, and in the journal when the run's next step has written it.
     waiting: Mapping[str, graph.Event] = view.values.get("outbox", {})
     if key in waiting:
         return waiting[key]["data"]
@@ -180,7 +166,7 @@ class EvidenceRow(TypedDict):
 
 
 class Made(TypedDict):
-    """What was made for one gate: `tree` is the digest of the files that it shows, `error` why there is none."""
+    """What was made for one gate: `tree` is the digest of the files that it shows."""
 
     gate: str
     ok: bool
@@ -189,54 +175,30 @@ class Made(TypedDict):
     manifest: str
     files: list[EvidenceRow]
     findings: list[dict[str, Any]]
-    error: str
-    fix: str
 
 
 class Collected(TypedDict):
-    """What `collect_evidence` answers: `ok` when every collection was made and shows no fault."""
+    """What `collect_evidence` answers: `ok` when every collection shows no fault."""
 
     ok: bool
     collections: list[Made]
 
 
-def collected(rows: Iterable[Made]) -> Collected:
-    """Return several collections as one answer; none at all is not ok."""
-    made = list(rows)
-    return Collected(ok=bool(made) and all(row["ok"] for row in made), collections=made)
-
-
-def made_by_hand(collection: "Collection") -> Made:
-    """Return one collection."""
-    return Made(
-        gate=collection.gate,
-        ok=collection.ok,
-        attempt=collection.binding.attempt,
-        tree=collection.binding.tree,
-        manifest=collection.manifest,
-        files=[
-            EvidenceRow(key=file.key, path=file.path, sha256=file.sha256, size_bytes=file.size_bytes)
-            for file in collection.files
-        ],
-        findings=[finding.to_json() for finding in collection.findings],
-        error="",
-        fix="",
-    )
-
-
-def made_by_a_run(collected: "Mapping[str, graph.CollectedEvidence]", attempt: int) -> list[Made]:
-    """Return what a run's collectors made in one attempt, in the order of the run's roles and gates."""
-    found: list[Made] = []
-    for row in collected.values():
-        if row["attempt"] != attempt:
-            continue
-        if row["collection"] is not None:
-            found.append(made_by_hand(from_json(row["collection"])))
-            continue
-        found.append(
-            Made(
-                gate="", ok=False, attempt=attempt, tree=row["tree"], manifest="", files=[], findings=[],
-                error=row["error"], fix=row["fix"],
-            )
-        )  # fmt: skip
-    return found
+def collected(collections: "Iterable[Collection]") -> Collected:
+    """Return several collections as one answer."""
+    made = [
+        Made(
+            gate=each.gate,
+            ok=each.ok,
+            attempt=each.binding.attempt,
+            tree=each.binding.tree,
+            manifest=each.manifest,
+            files=[
+                EvidenceRow(key=file.key, path=file.path, sha256=file.sha256, size_bytes=file.size_bytes)
+                for file in each.files
+            ],
+            findings=[finding.to_json() for finding in each.findings],
+        )
+        for each in collections
+    ]
+    return Collected(ok=all(row["ok"] for row in made), collections=made)

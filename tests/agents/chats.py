@@ -1,6 +1,6 @@
 """Chat runners against loopback providers, for the tests of this package."""
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -8,7 +8,7 @@ from langchain_core.tools import BaseTool, StructuredTool
 
 from interlock.agents import Answer, Ask
 from interlock.agents.runners.chat import ChatRunner
-from interlock.agents.runners.model_settings import read_model
+from interlock.agents.runners.models import chat_model, read_model
 from interlock.agents.tables import Table
 from interlock.agents.usage import Price
 from tests.agents.providers.anthropic import Anthropic
@@ -24,21 +24,6 @@ WIRES: Mapping[str, tuple[type[Provider], Mapping[str, Any]]] = {
     "google": (Google, {"model": "google_genai:m"}),
     "ollama": (Ollama, {"model": "ollama:m"}),
 }
-
-
-class Clock:
-    """A clock that only waiting moves."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-        self.waits: list[float] = []
-
-    def __call__(self) -> float:
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        self.waits.append(seconds)
-        self.now += seconds
 
 
 class Box:
@@ -69,16 +54,13 @@ def chat(
     *,
     box: Box | None = None,
     price: Price | None = None,
-    clock: Clock | None = None,
+    clock: Callable[[], float] = lambda: 100.0,
     **more: Any,
 ) -> ChatRunner:
-    """Make a runner that asks a loopback provider, and waits for nothing."""
-    address = {"base_url": url} if url else {}
-    table = Table({"runner": "chat", **address, **settings, **more}, "interlock.toml", "agents.visual-qa")
-    given = clock or Clock()
-    return ChatRunner(
-        read_model(table), price, where="agents.visual-qa", toolbox=box or Box(), sleep=given.sleep, clock=given
-    )
+    """Make a runner that asks a loopback provider; its clock stands still."""
+    table = Table({"base_url": url, **settings, **more}, "interlock.toml", "agents.visual-qa")
+    asked = read_model(table)
+    return ChatRunner(chat_model(asked, table), asked, price, toolbox=box or Box(), clock=clock)
 
 
 def said(script: Script, ask: Ask, wire: str = "anthropic", **more: Any) -> tuple[Answer, Provider]:

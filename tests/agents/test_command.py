@@ -5,14 +5,14 @@ import os
 import sys
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from interlock.agents import AgentConfigError, Answer, RunnerError
 from interlock.agents.runners import CommandRunner, make_runner
 from interlock.agents.runners.presets import PRESETS
-from interlock.agents.runners.program_output import UnreadableOutputError, read_output
+from interlock.agents.runners.program_output import Unreadable, read_output
 from interlock.agents.usage import Usage
 from tests.agents.conftest import AskMaker
 from tests.refusals import raises_with
@@ -22,9 +22,14 @@ ENVELOPE = "STATUS: BLOCKED\nwhatever\n"
 
 
 ask = partial(
-    AskMaker(), run_id="HOME-1.1", task_id="HOME-1", role="builder", prompt="Do it. {not a placeholder}", evidence={},
+    AskMaker(),
+    run_id="HOME-1.1",
+    task_id="HOME-1",
+    role="builder",
+    prompt="Do it. {not a placeholder}",
+    evidence={},
     reports_dir="artifacts/reports/HOME-1/1",
-)  # fmt: skip
+)
 
 
 def command(root: Path, **settings: Any) -> CommandRunner:
@@ -53,21 +58,13 @@ def test_a_program_reads_role_and_prompt_and_its_output_is_the_answer(tmp_path: 
 
 
 def test_every_placeholder_stands_for_what_it_names(tmp_path: Path) -> None:
-    names = ("root", "role", "run_id", "task_id", "reports_dir", "model", "prompt", "system")
+    names = ("root", "role", "reports_dir", "model", "prompt", "system")
     code = "import sys, pathlib; print(*sys.argv[3:], *(pathlib.Path(p).read_text() for p in sys.argv[1:3]), sep='|')"
     files = ["{prompt_file}", "{system_file}"]
     runner = command(tmp_path, argv=[*python(code), *files, *(f"<{{{name}}}>" for name in names)], model="m-1")
     prompt, system = "Do it. {not a placeholder}", "You build."
-    wanted = (str(tmp_path), "builder", "HOME-1.1", "HOME-1", "artifacts/reports/HOME-1/1", "m-1", prompt, system)
+    wanted = (str(tmp_path), "builder", "artifacts/reports/HOME-1/1", "m-1", prompt, system)
     assert runner(ask(tmp_path)).text == "|".join([*(f"<{each}>" for each in wanted), prompt, system]) + "\n"
-
-
-def test_an_answer_in_a_file_counts_and_its_absence_is_said_but_an_empty_answer_is_an_answer(tmp_path: Path) -> None:
-    assert command(tmp_path, argv=python("pass"))(ask(tmp_path)).text == ""
-    write = python("import sys; open(sys.argv[1], 'w').write('in the file'); print('chatter')")
-    assert command(tmp_path, argv=[*write, "{answer_file}"])(ask(tmp_path)).text == "in the file"
-    with pytest.raises(RunnerError, match="wrote no answer"):
-        command(tmp_path, argv=[*python("print('chatter')"), "{answer_file}"])(ask(tmp_path))
 
 
 def test_a_program_works_in_the_project_and_as_the_run(tmp_path: Path) -> None:
@@ -100,7 +97,7 @@ def test_bytes_that_are_no_text_reach_the_validator_as_they_are(tmp_path: Path) 
         ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", {}, "was ended by signal 9"),
         ("import time; time.sleep(600)", {"timeout_seconds": 1}, "gave no answer within 1 s"),
         ("import sys\nwhile True: sys.stdout.write('x' * 65536)", {}, "printed more than 8388608 bytes"),
-        ("print('not json')", {"output": "claude"}, "is no answer: it is no JSON: not json"),
+        ("print('not json')", {"output": "claude"}, "is no answer: it is no JSON object: not json"),
     ],
     ids=["fails", "dies", "hangs", "floods", "another form"],
 )
@@ -117,16 +114,6 @@ def test_a_program_without_an_answer_stops_the_run_and_says_why(
 def test_a_program_that_is_not_there_is_refused_before_anybody_is_asked(tmp_path: Path, name: str) -> None:
     error = problem(tmp_path, argv=[name])
     assert (error.key, name in error.message) == ("agents.builder.argv", True)
-
-
-def test_a_program_that_is_gone_when_it_is_asked_is_named(tmp_path: Path) -> None:
-    program = tmp_path / "agent"
-    program.write_text("#!/bin/sh\n")
-    program.chmod(0o755)
-    runner = command(tmp_path, argv=["./agent"])
-    program.unlink()
-    with pytest.raises(RunnerError, match="agent cannot be started: No such file"):
-        runner(ask(tmp_path))
 
 
 def test_a_prompt_that_is_too_long_for_a_command_line_is_said_with_the_way_round(tmp_path: Path) -> None:
@@ -149,9 +136,21 @@ def stand_in(folder: Path, name: str, output: str) -> Path:
 
 OUTPUTS = {
     "claude": json.dumps(
-        {"type": "result", "subtype": "success", "is_error": False, "result": ENVELOPE, "num_turns": 3,
-         "total_cost_usd": 0.0125, "usage": {"input_tokens": 5, "cache_creation_input_tokens": 100,
-         "cache_read_input_tokens": 1000, "output_tokens": 70}, "modelUsage": {"claude-x": {}}}
+        {
+            "type": "result",
+            "subtype": "success",
+            "is_error": False,
+            "result": ENVELOPE,
+            "num_turns": 3,
+            "total_cost_usd": 0.0125,
+            "usage": {
+                "input_tokens": 5,
+                "cache_creation_input_tokens": 100,
+                "cache_read_input_tokens": 1000,
+                "output_tokens": 70,
+            },
+            "modelUsage": {"claude-x": {}},
+        }
     ),
     "codex": "\n".join(
         json.dumps(row)
@@ -164,10 +163,20 @@ OUTPUTS = {
         )
     ),
     "gemini": json.dumps(
-        {"response": ENVELOPE, "stats": {"models": {"gemini-x": {"api": {"totalRequests": 2},
-         "tokens": {"prompt": 800, "candidates": 60, "thoughts": 40}}}, "tools": {"totalCalls": 4}}}
+        {
+            "response": ENVELOPE,
+            "stats": {
+                "models": {
+                    "gemini-x": {
+                        "api": {"totalRequests": 2},
+                        "tokens": {"prompt": 800, "candidates": 60, "thoughts": 40},
+                    }
+                },
+                "tools": {"totalCalls": 4},
+            },
+        }
     ),
-}  # fmt: skip
+}
 ANSWERS = {
     "claude": Answer(ENVELOPE, Usage(3, 1105, 70, usd=0.0125), "claude-x", 2),
     "codex": Answer(ENVELOPE, Usage(1, 900, 80, usd=None), tool_calls=1),
@@ -203,17 +212,16 @@ def test_a_preset_starts_its_program_and_reads_answer_and_cost(
             '{"is_error": true, "subtype": "error_max_turns", "result": "too long"}',
             "error_max_turns: too long",
         ),
-        ("claude", '{"is_error": false}', "it says error"),
         ("codex", '{"type": "turn.failed", "error": {"message": "no quota"}}', "it says: no quota"),
         ("codex", "", "no message of the agent"),
         ("gemini", '{"error": {"message": "no quota"}}', "no quota"),
-        ("gemini", "[]", "it says"),
         ("claude", "[" * 100_000, "it is no JSON"),
     ],
 )
 def test_an_output_that_says_that_there_is_no_answer_is_none(form: Any, output: str, words: str) -> None:
-    with raises_with(UnreadableOutputError, said=words):
-        read_output(form, output.encode())
+    read = read_output(form, output.encode())
+    assert isinstance(read, Unreadable)
+    assert words in read.why
 
 
 @pytest.mark.parametrize(
@@ -235,29 +243,15 @@ def test_what_a_program_that_fails_says_in_its_own_form_comes_before_its_warning
     assert ("only a warning" in caught.value.message) is (words == "only a warning")
 
 
-def test_an_answer_in_the_first_turn_called_no_tool_and_figures_of_another_shape_cost_no_answer() -> None:
-    for turns, calls in ((1, 0), (3, 2), ("many", None)):
-        row: dict[str, Any] = {"result": "x", "num_turns": turns}
-        assert read_output("claude", json.dumps(row).encode()).tool_calls == calls
-    stats: dict[str, Any] = {"models": [], "tools": 3}
-    odd: dict[str, Any] = {"usage": [1], "num_turns": "many", "total_cost_usd": "dear", "stats": stats}
-    row = {"result": "x", "response": "x", "type": "item.completed", "item": {"type": "agent_message", "text": "x"}}
-    for form in PRESETS:
-        assert read_output(cast("Any", form), json.dumps(odd | row).encode()).text == "x"
-
-
 @pytest.mark.parametrize(
     ("settings", "key"),
     [
         ({}, "preset"),
         ({"preset": "claude", "argv": ["x"]}, "preset"),
         ({"preset": "cluade"}, "preset"),
-        ({"argv": []}, "argv"),
         ({"argv": "claude -p"}, "argv"),
-        ({"argv": ["x", 1]}, "argv"),
         ({"argv": ["x", "{promt}"]}, "argv"),
-        ({"argv": ["x", "{model}"]}, "model"),
-        ({"argv": ["x"], "stdin": "{nothing}"}, "stdin"),
+        ({"argv": ["x", "{model}"]}, "argv"),
         ({"argv": ["x"], "output": "xml"}, "output"),
         ({"argv": ["x"], "timeout_seconds": 0}, "timeout_seconds"),
         ({"argv": ["x"], "environment": ["KEY=hunter2"]}, "environment"),
@@ -269,3 +263,10 @@ def test_a_table_that_cannot_be_used_is_refused_at_its_key(tmp_path: Path, setti
     found = problem(tmp_path, **settings)
     assert found.key == f"agents.builder.{key}"
     assert "hunter2" not in f"{found} {found.fix}", "a value beside a name is not shown"
+
+
+@pytest.mark.parametrize("cost", ["NaN", "1e999", "-1", '"3"', "null"])
+def test_a_cost_that_is_no_amount_is_unknown(cost: str) -> None:
+    read = read_output("claude", f'{{"result": "x", "total_cost_usd": {cost}}}'.encode())
+    assert isinstance(read, Answer)
+    assert read.usage.usd is None

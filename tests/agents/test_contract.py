@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from interlock.agents.contract import answer_form, contract
-from interlock.envelope import validate
+from interlock.envelope import Case, validate
 from interlock.envelope.protocol import (
     DEFAULT_PROTOCOL,
     ECHO,
@@ -44,7 +44,7 @@ def shown(text: str, tag: str) -> dict[str, str]:
 
 
 def errors(text: str, protocol: Protocol, role: Role) -> list[str]:
-    report = validate(text, agent=role.name, current_status=BEFORE[role.kind], protocol=protocol)
+    report = validate(text, Case(agent=role.name, current_status=BEFORE[role.kind], protocol=protocol))
     return [f"{item.code} {item.message}" for item in report.findings if item.level == "error"]
 
 

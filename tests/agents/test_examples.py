@@ -9,7 +9,7 @@ import pytest
 
 from interlock.agents import make_runner
 from interlock.agents.runners.replay import expand, read_script
-from interlock.envelope import validate
+from interlock.envelope import Case, validate
 from interlock.envelope.protocol import DEFAULT_PROTOCOL, EvidenceKey, RoleKind, Status
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "landing-page"
@@ -32,7 +32,7 @@ def answers(name: str, make_ask: Any) -> list[tuple[str, int, int, str]]:
     """Return role, attempt, re-ask and text of every answer of a task's scripts."""
     found: list[tuple[str, int, int, str]] = []
     for role, settings in load(name)["agents"].items():
-        for turn in read_script(EXAMPLE / settings["script"]).turns:
+        for turn in read_script(EXAMPLE / settings["script"]):
             for attempt in turn.attempts:
                 ask = make_ask(
                     task_id="LANDING-UI-001",
@@ -49,7 +49,9 @@ def answers(name: str, make_ask: Any) -> list[tuple[str, int, int, str]]:
 def verdict_of(name: str, role: str, text: str) -> Any:
     task = load(name)
     before = BEFORE[DEFAULT_PROTOCOL.roles[role].kind]
-    return validate(text, agent=role, task_id=task["task_id"], gates=task["gates_required"], current_status=before)
+    return validate(
+        text, Case(agent=role, task_id=task["task_id"], gates=task["gates_required"], current_status=before)
+    )
 
 
 @pytest.mark.parametrize("name", TASKS)

@@ -1,22 +1,20 @@
 """Promises of the assignment: all that a role needs, bounded, and nothing quoted that could speak for Interlock."""
 
 import dataclasses
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from syrupy.assertion import SnapshotAssertion
 
 from interlock.agents.ask import Ask
 from interlock.agents.changes import MAX_COMPARED_LINES, ChangedFile, FailedGate, FailedTest, unified
 from interlock.agents.contract import contract
-from interlock.agents.prompt import KIB, MAX_ASSIGNMENT_BYTES, MAX_REASK_BYTES, MAX_REFUSED_BYTES, assignment, reask
-from interlock.agents.quoting import bounded, bullets, data_block, visible
-from interlock.agents.role_file import prompt_path, role_text
+from interlock.agents.prompt import KIB, MAX_REASK_BYTES, assignment, reask
+from interlock.agents.quoting import data_block
+from interlock.agents.role_file import role_text
 from interlock.core.finding import Finding
-from interlock.envelope import validate
+from interlock.envelope import Case, validate
 from interlock.envelope.protocol import DEFAULT_PROTOCOL, ROLES, GateSpec, Protocol
 from tests.agents.injection.quoted import skeleton
 from tests.table import each_row
@@ -71,7 +69,7 @@ def test_each_role_gets_its_own_work_and_the_contract_once_and_nothing_of_pages_
     for page in ("site/index.html", None):
         prompt = build(role, page=page)
         system = role_text(ROLE[role], page=page is not None)
-        whole = f"{system}\n{reask(prompt, 'Replace line 3.', refused='STATUS: DONE')}"
+        whole = f"{system}\n{reask(prompt, 'Replace line 3.', 'STATUS: DONE')}"
         assert whole.count("## The contract of your answer") == 1
         assert whole.count("### Layout") == 1
         order = prompt.partition("## What to do now")[2].partition("## Gates")[0]
@@ -134,8 +132,8 @@ def test_a_review_reads_which_changes_are_in_scope_and_whose_the_others_are() ->
 
 @each_row(
     ("old", "new"),
-    [(b"\0", b"a"), (b"a", b"\xff"), (None, b"\n" * (MAX_COMPARED_LINES + 1)), (b"a" * 200_000, None)],
-    ids=["binary", "no text", "many lines", "large"],
+    [(b"\0", b"a"), (b"a", b"\xff"), (None, b"\n" * (MAX_COMPARED_LINES + 1))],
+    ids=["binary", "no text", "many lines"],
 )
 def test_what_cannot_be_compared_by_lines_is_said(old: bytes | None, new: bytes | None) -> None:
     assert unified("a", old, new).startswith("[not compared line by line: ")
@@ -170,7 +168,7 @@ def test_no_assignment_outgrows_its_bound(role: str) -> None:
         required=tuple(f"GATE-X{number}" for number in range(1000)),
         attempt=2,
     )
-    assert len(own_part(prompt, role).encode()) <= MAX_ASSIGNMENT_BYTES
+    assert len(own_part(prompt, role).encode()) <= 40 * KIB
 
 
 def test_what_others_wrote_can_neither_end_its_quotation_nor_hide_a_character() -> None:
@@ -227,28 +225,22 @@ def test_a_name_that_another_agent_chose_stands_only_in_quotations() -> None:
 
 def test_a_reask_is_one_bounded_message_that_does_not_grow() -> None:
     first = build()
-    again = reask(first, "Replace line 3.", refused="a\n" + HOSTILE)
+    again = reask(first, "Replace line 3.", "a\n" + HOSTILE)
     assert again.startswith(first)
     assert "Replace line 3." in again
     assert "|   1 a\n" in again
-    assert len(reask(first, "Replace line 4.").encode()) < len(again.encode())
-    big = reask(first, "f" * 1_000_000, refused="r" * 1_000_000)
-    assert len(big.encode()) <= len(first.encode()) + MAX_REASK_BYTES + MAX_REFUSED_BYTES + 400
+    assert len(reask(first, "Replace line 4.", "").encode()) < len(again.encode())
+    big = reask(first, "f" * 1_000_000, "r" * 1_000_000)
+    assert len(big.encode()) <= len(first.encode()) + 2 * MAX_REASK_BYTES
 
 
 def test_what_the_validator_says_is_sent_whole() -> None:
     inputs = "".join(f"* docs/{number}/{'é' * 60}.md\n" for number in range(60))
     gates = "".join(f"- {'é' * 100}{number}\n" for number in range(60))
     answer = f"STATUS: DONE\nINPUTS_USED:\n{inputs}GATES_REQUIRED:\n{gates}GATES_PASSED:\n{gates}"
-    findings = validate(answer, current_status="IN_PROGRESS").as_reask()
+    findings = validate(answer, Case(current_status="IN_PROGRESS")).as_reask()
     assert len(findings.encode()) > 8 * KIB
-    assert findings.strip() in reask(build(), findings)
-
-
-def test_a_prompt_of_the_projects_own_is_found_from_the_file_that_names_it(tmp_path: Path) -> None:
-    (tmp_path / "qa.md").write_text("---\nname: visual-qa\ndescription: d\n---\nLook twice.\n", "utf-8")
-    path = prompt_path({"prompt": "qa.md"}, tmp_path)
-    assert role_text(ROLE["visual-qa"], page=True, prompt=path).startswith("Look twice.")
+    assert findings.strip() in reask(build(), findings, answer)
 
 
 @given(text=st.text(), limit=st.integers(64, 400), numbered=st.booleans())
@@ -260,70 +252,35 @@ def test_no_text_at_all_leaves_its_quotation(text: str, limit: int, numbered: bo
     assert len("\n".join(lines).encode()) <= limit
 
 
-@each_row("numbered", [False, True])
-def test_a_quotation_of_short_lines_keeps_to_its_bound_and_bars(numbered: bool) -> None:
-    for limit in range(64, 96):
-        block = data_block("x", "a\n" * 1000, limit, numbered=numbered).split("\n")
-        assert len("\n".join(block[1:-1]).encode()) <= limit
-        assert all(line.startswith("|") for line in block[1:-1])
+EVIDENCE: dict[str, tuple[str, ...]] = {"console": ("artifacts/console/HOME-UI-001/1/index.jsonl",)}
 
 
-@each_row("limit", [64, 100, 1000])
-def test_bounded_text_keeps_whole_characters_and_says_what_it_left_out(limit: int) -> None:
-    text = "é" * 2000
-    cut = bounded(text, limit)
-    assert len(cut.encode()) <= limit
-    kept = cut.count("é")
-    assert cut.endswith(f"[{2 * (2000 - kept)} more bytes left out]")
-    assert bounded("short", limit) == "short"
-
-
-def test_bullets_keep_whole_items_and_count_the_rest() -> None:
-    text = bullets([f"item {number}" for number in range(100)], 200)
-    assert len(text.encode()) <= 200
-    shown = [line for line in text.splitlines() if line.startswith("- item")]
-    assert text.splitlines()[-1] == f"- [{100 - len(shown)} more left out]"
-    assert bullets((), 200) == "- none"
-
-
-def test_lone_surrogates_and_private_characters_are_written_as_numbers() -> None:
-    assert visible("a\ud800\ue000\u2028b\tc") == "a\\u{D800}\\u{E000}\\u{2028}b\tc"
-    assert data_block("x", "\ud800", 100).encode()
-
-
-EVIDENCE: dict[str, tuple[str, ...]] = {
-    "screenshots": ("artifacts/screenshots/HOME-UI-001/1/index-375.png",),
-    "console": ("artifacts/console/HOME-UI-001/1/index.jsonl",),
-}
-SITUATIONS: dict[str, tuple[str, dict[str, Any]]] = {
-    "first build": ("frontend-implementer", {}),
-    "design": ("web-design-lead", {}),
-    "rework": ("frontend-implementer", {"attempt": 2, "fail_reasons": ("GATE-VISUAL-QA: app.js stops with an error",)}),
-    "qa": (
+def test_a_qa_agent_gets_what_was_collected_with_digests_findings_and_reports() -> None:
+    prompt = build(
         "visual-qa",
-        {
-            "status": "QA_IN_PROGRESS", "evidence": EVIDENCE,
-            "digests": {path: "0123456789abcdef" * 4 for paths in EVIDENCE.values() for path in paths},
-            "collected_findings": (finding("the console log has 1 error"),),
-            "outputs": {"frontend-implementer": "The page is built."},
-        },
-    ),
-    "review": ("code-reviewer", {"status": "READY_FOR_REVIEW", "certified": ("GATE-VISUAL-QA",)}),
-    "software build": ("frontend-implementer", {"page": None, "commands": {"test": ("pytest", "-q")}}),
-    "software review": (
-        "code-reviewer",
-        {
-            "page": None, "status": "READY_FOR_REVIEW",
-            "changes": (ChangedFile("src/a.py", "changed", diff=unified("src/a.py", b"x = 1\n", b"x = 2\n")),),
-        },
-    ),
-}  # fmt: skip
+        status="QA_IN_PROGRESS",
+        evidence=EVIDENCE,
+        digests=dict.fromkeys(EVIDENCE["console"], "0123456789abcdef" * 4),
+        collected_findings=(finding("the console log has 1 error"),),
+        outputs={"frontend-implementer": "The page is built."},
+    )
+    for line in (
+        "- Status now: QA_IN_PROGRESS: the QA roles are at work",
+        "- Page: site/index.html",
+        f"| - {EVIDENCE['console'][0]} (sha256 0123456789abcdef…)",
+        "| error EVD531: the console log has 1 error Found: the console log has 1 error",
+        "## What frontend-implementer reported",
+        "| The page is built.",
+        f"    - {EVIDENCE['console'][0]}",
+    ):
+        assert line in prompt.splitlines()
 
 
-@pytest.mark.parametrize("situation", SITUATIONS)
-def test_the_same_assignment_gives_the_same_prompt(situation: str, snapshot: SnapshotAssertion) -> None:
-    role, changes = SITUATIONS[situation]
-    made = build(role, **changes)
-    assert made == build(role, **changes)
-    page = changes.get("page", "") is not None
-    assert f"# System\n\n{role_text(ROLE[role], page=page)}\n\n# Prompt\n\n{made}" == snapshot
+def test_a_rework_quotes_why_and_a_review_says_what_holds_already() -> None:
+    reason = "GATE-VISUAL-QA: app.js stops with an error"
+    rework = build(attempt=2, fail_reasons=(reason,)).splitlines()
+    assert f"| {reason}" in rework
+    assert "- Attempt: 2 of 4" in rework
+    review = build("code-reviewer", status="READY_FOR_REVIEW", certified=("GATE-VISUAL-QA",))
+    held = next(line for line in review.splitlines() if line.startswith("- GATE-VISUAL-QA:"))
+    assert held.endswith("(certified by visual-qa; certified for the present tree)")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from interlock.agents import Ask, reply
-from interlock.envelope import validate
+from interlock.envelope import Case, validate
 from interlock.envelope.protocol import DEFAULT_PROTOCOL, EvidenceKey, Status
 from tests.agents.conftest import AskMaker
 
@@ -32,13 +32,13 @@ def test_a_reply_of_every_kind_of_role_is_valid(tmp_path: Path, role: str, statu
         "reports": ("artifacts/reports/A-1/1/review.md",),
     }
     text = reply(ask(role, tmp_path), status, gate, evidence=evidence if gate else None)
-    report = validate(text, agent=role, task_id="A-1", gates=GATES, current_status=now, protocol=DEFAULT_PROTOCOL)
+    report = validate(text, Case(agent=role, task_id="A-1", gates=GATES, current_status=now, protocol=DEFAULT_PROTOCOL))
     assert [item.code for item in report.findings if item.level == "error"] == []
 
 
 def test_a_failure_names_its_reason_and_passes_the_gate_of_the_envelope_where_that_is_required(tmp_path: Path) -> None:
     text = reply(ask("visual-qa", tmp_path), "BLOCKED", fail_reasons=("GATE-VISUAL-QA: an error",), output="No.")
-    report = validate(text, agent="visual-qa", task_id="A-1", gates=GATES, current_status="QA_IN_PROGRESS")
+    report = validate(text, Case(agent="visual-qa", task_id="A-1", gates=GATES, current_status="QA_IN_PROGRESS"))
     assert report.envelope is not None
     assert report.envelope.fail_reasons == ("GATE-VISUAL-QA: an error",)
     assert report.envelope.gates_passed == ("GATE-MSG-STRICT",)

@@ -12,14 +12,11 @@ from interlock.agents.contract import contract
 from interlock.agents.role_file import (
     CONTRACT_END,
     CONTRACT_MARK,
-    FIELDS,
-    MAX_ROLE_BYTES,
     RoleFile,
     parse_role,
     render_agent_file,
     role_file,
     role_text,
-    system_prompt,
 )
 from interlock.envelope.protocol import DEFAULT_PROTOCOL, GATES, LABELS, ROLES, STATUSES, Protocol, Role
 from tests.refusals import raises_with
@@ -41,15 +38,6 @@ def test_every_answering_role_and_every_kind_has_a_file_and_nobody_else() -> Non
     folder = files("interlock.agents").joinpath("roles")
     for place, names in ((folder, ANSWERING), (folder.joinpath("software"), KINDS)):
         assert {item.name for item in place.iterdir() if item.is_file()} == {f"{name}.md" for name in names}
-
-
-@each_row("path", SHIPPED)
-def test_the_front_matter_is_what_a_yaml_reader_reads(path: str) -> None:
-    read = shipped(path)
-    values = yaml.safe_load(read.front_matter)
-    assert tuple(values) == FIELDS
-    assert (read.name, read.description, read.model) == (values["name"], values["description"], values["model"])
-    assert read.tools == tuple(values["tools"].split(", "))
 
 
 @each_row("path", SHIPPED)
@@ -83,7 +71,8 @@ def test_each_role_of_a_page_keeps_its_own_text_and_each_kind_has_one() -> None:
 @each_row("page", [True, False])
 @each_row("role", ["visual-qa", "a11y-auditor"])
 def test_a_judging_role_is_not_given_a_tool_that_edits(role: str, page: bool) -> None:
-    assert not {"Edit", "Write", "Bash"} & set(role_file(DEFAULT_PROTOCOL.roles[role], page=page).tools)
+    tools = yaml.safe_load(role_file(DEFAULT_PROTOCOL.roles[role], page=page).front_matter)["tools"]
+    assert not {"Edit", "Write", "Bash"} & set(tools.split(", "))
 
 
 @pytest.mark.parametrize("page", [True, False], ids=["page", "software"])
@@ -92,7 +81,6 @@ def test_an_exported_agent_file_is_complete_and_reads_back(role: str, page: bool
     text = render_agent_file(role, DEFAULT_PROTOCOL, page=page)
     read = parse_role(text, path="x", role=role)
     assert contract(role, DEFAULT_PROTOCOL, page=page) in read.body
-    assert read.body == system_prompt(role, DEFAULT_PROTOCOL, page=page)
     # As the project's own prompt it says what the shipped one says: the contract in it is not repeated.
     own = tmp_path / "role.md"
     own.write_text(text, "utf-8")
@@ -109,68 +97,44 @@ def test_a_prompt_of_the_projects_own_comes_first_and_keeps_the_contract(tmp_pat
         (f"Look twice.\n\n{CONTRACT_MARK}\n\nThen answer.\n", "Look twice.\n\nThen answer."),
     ):
         own.write_text(f"---\nname: visual-qa\ndescription: d\ncolor: red\n---\n{body}", "utf-8")
-        prompt = system_prompt("visual-qa", DEFAULT_PROTOCOL, prompt=own)
+        prompt = render_agent_file("visual-qa", DEFAULT_PROTOCOL, prompt=own)
         whole = f"{CONTRACT_MARK}\n\n{contract('visual-qa', DEFAULT_PROTOCOL)}\n\n{CONTRACT_END}"
-        assert prompt.startswith(f"Look twice.\n\n{whole}")
+        assert f"\n---\n\nLook twice.\n\n{whole}" in prompt
         assert prompt.count("## The contract of your answer") == 1
         assert role_text(row, page=False, prompt=own) == text
-        assert "color: red" in render_agent_file("visual-qa", DEFAULT_PROTOCOL, prompt=own)
+        assert "color: red" in prompt
 
 
 def test_a_role_of_the_projects_own_has_the_text_of_its_kind_and_the_orchestrator_has_none() -> None:
     row = OWN_ROLE.roles["test-runner"]
     assert role_text(row, page=True) == role_text(row, page=False)
-    assert contract("test-runner", OWN_ROLE) in system_prompt("test-runner", OWN_ROLE)
+    assert contract("test-runner", OWN_ROLE) in render_agent_file("test-runner", OWN_ROLE)
     with pytest.raises(AgentConfigError):
         render_agent_file("orchestrator", OWN_ROLE)
 
 
-SHAPES = {
-    "plain": ("tools: Read, Grep", ("Read", "Grep")),
-    "brackets": ("tools: [Read, 'Grep']", ("Read", "Grep")),
-    "items": ("tools:\n  - Read\n  - Grep", ("Read", "Grep")),
-    "items at the margin": ("tools:\n- Read\n- Grep", ("Read", "Grep")),
-    "absent": ("# none", ()),
-}
-
-
-@pytest.mark.parametrize("name", SHAPES)
-def test_each_spelling_of_a_list_reads_alike(name: str) -> None:
-    line, tools = SHAPES[name]
-    assert parse_role(f"---\nname: a\ndescription: d\n{line}\n---\nx", path="p", role="a").tools == tools
-
-
-@pytest.mark.parametrize("value", ["two words", '"two words"', "'two words'", ">\n  two\n  words", "|-\n  two words"])
-def test_each_spelling_of_a_description_reads_alike(value: str) -> None:
-    text = f"---\r\nname: a\r\ndescription: {value}\r\n---\r\nx"
-    assert parse_role(text, path="p", role="a").description == "two words"
-
-
 SLIPS = {
-    "no front matter": ("You look.", "name"),
-    "open front matter": ("---\nname: visual-qa\n", "name"),
-    "another role": ("---\nname: other\ndescription: d\n---\nx", "name"),
-    "no name": ("---\ndescription: d\n---\nx", "name"),
-    "no description": ("---\nname: visual-qa\n---\nx", "description"),
-    "misspelt key": ("---\nname: visual-qa\ndescripton: d\n---\nx", "descripton"),
-    "twice": ("---\nname: visual-qa\nname: visual-qa\n---\nx", "name"),
-    "no pair": ("---\nname visual-qa\n---\nx", "line 2"),
-    "item without a key": ("---\n  - Read\n---\nx", "line 2"),
-    "no prompt": ("---\nname: visual-qa\ndescription: d\n---\n \n", "body"),
+    "no front matter": "You look.",
+    "open front matter": "---\nname: visual-qa\n",
+    "another role": "---\nname: other\ndescription: d\n---\nx",
+    "no description": "---\nname: visual-qa\n---\nx",
+    "no YAML": "---\nname: [\n---\nx",
+    "no day": "---\nname: visual-qa\ndescription: 2026-02-31\n---\nx",
+    "a colon": "---\nname: visual-qa\ndescription: Use this: now\n---\nx",
+    "too deep": f"---\nname: visual-qa\ndescription: {'[' * 5000}\n---\nx",
+    "no prompt": "---\nname: visual-qa\ndescription: d\n---\n \n",
 }
 
 
 @each_row("name", SLIPS)
 def test_a_slip_in_a_role_file_is_refused_with_its_place_and_fix(name: str) -> None:
-    text, key = SLIPS[name]
-    with raises_with(AgentConfigError, path="qa.md", key=key) as caught:
-        parse_role(text, path="qa.md", role="visual-qa")
+    with raises_with(AgentConfigError, path="qa.md", key="body" if name == "no prompt" else "front matter") as caught:
+        parse_role(SLIPS[name], path="qa.md", role="visual-qa")
     assert caught.value.fix
 
 
-@pytest.mark.parametrize("data", [b"\xff", b"-" * (MAX_ROLE_BYTES + 1)])
-def test_a_prompt_that_is_no_text_or_too_long_is_refused(tmp_path: Path, data: bytes) -> None:
+def test_a_prompt_that_is_no_text_is_refused(tmp_path: Path) -> None:
     own = tmp_path / "qa.md"
-    own.write_bytes(data)
+    own.write_bytes(b"\xff")
     with raises_with(AgentConfigError, key="prompt"):
         role_file(DEFAULT_PROTOCOL.roles["visual-qa"], page=True, prompt=own)

@@ -7,13 +7,20 @@ from hypothesis import strategies as st
 from interlock.agents.usage import LIMIT_NAMES, Limits, Usage, total
 
 usages = st.builds(
-    Usage, st.integers(0, 50), st.integers(0, 9000), st.integers(0, 9000), st.floats(0, 600),
+    Usage,
+    st.integers(0, 50),
+    st.integers(0, 9000),
+    st.integers(0, 9000),
+    st.floats(0, 600),
     st.none() | st.floats(0, 20),
-)  # fmt: skip
+)
 limits = st.builds(
-    Limits, st.none() | st.integers(0, 60), st.none() | st.integers(0, 20_000), st.none() | st.floats(0, 700),
+    Limits,
+    st.none() | st.integers(0, 60),
+    st.none() | st.integers(0, 20_000),
+    st.none() | st.floats(0, 700),
     st.none() | st.floats(0, 30),
-)  # fmt: skip
+)
 
 
 def test_the_sum_of_nothing_is_nothing() -> None:

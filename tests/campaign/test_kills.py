@@ -44,12 +44,6 @@ def greeting_project(root: Path) -> Path:
     return root / "task.toml"
 
 
-def page_project(root: Path) -> Path:
-    """Copy the landing page example and return its task file."""
-    shutil.copytree(EXAMPLE, root)
-    return root / "task.toml"
-
-
 def objecting_project(root: Path) -> Path:
     """Make the small project with a builder that objects, and return its task file."""
     task = greeting_project(root)
@@ -159,12 +153,3 @@ def test_a_run_killed_at_every_point_resumes_to_the_same_journal(tmp_path: Path)
     names = count_points(root, greeting_project(root))
     print(f"{len(names)} points: {', '.join(sorted(set(names)))}")
     assert kill_at(tmp_path, greeting_project, list(range(1, len(names) + 1)), story(root)) == []
-
-
-@pytest.mark.campaign
-@pytest.mark.browser
-@pytest.mark.timeout(3000)
-def test_a_run_on_a_real_page_killed_at_forty_points_resumes_to_the_same_journal(tmp_path: Path) -> None:
-    root = tmp_path / "whole"
-    names = count_points(root, page_project(root))
-    assert kill_at(tmp_path, page_project, spread(len(names), 40), story(root)) == []

@@ -1,105 +1,83 @@
-"""SIGKILL of the server during submissions: what it acknowledged is there, once and whole, and the run goes on."""
+"""SIGKILL at every point of a ticket's submissions: the same call again goes on, and the end is the same."""
 
-import random
-import threading
+import json
+import shutil
+import signal
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from interlock.graph import Tickets, journal_run, rebuild, verify_journal
-from interlock.journal import Journal
-from tests.graph.ticket.walk import SOURCE, do_the_work, filled, make_project
-from tests.server.stdio_process import Wire, call, server
+from interlock.graph import Tickets, journal_run, verify_journal
+from tests import warm
+from tests.graph.ticket.walk import PAYLOADS, make_project
 
-MAX_SECONDS = 0.3
-"""A kill comes at a random moment of so long after the first submission; one submission takes some milliseconds."""
-
-
-class KilledError(Exception):
-    """The server is gone; the call that was under way has no answer."""
+SUBMITTER = Path(__file__).parents[1] / "graph" / "ticket" / "submitter.py"
+RUN = "run-1"
 
 
-def _answer(wire: Wire, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Call a tool and return its structured answer."""
-    try:
-        wire.send(call(name, arguments))
-        while True:
-            message = wire.read()
-            if "result" in message:
-                return message["result"]["structuredContent"]
-    except (OSError, ValueError) as error:
-        raise KilledError from error
+def work(root: Path, fatal: int = 0) -> subprocess.CompletedProcess[str]:
+    """Work the ticket until a point, or to its end."""
+    return warm.script(SUBMITTER, str(root), str(fatal))
 
 
-def _submissions(wire: Wire, root: Path, run_id: str, acknowledged: dict[str, dict[str, Any]]) -> None:
-    """Work runs from where they stand, one after the other, until the server is killed."""
-    while True:
-        ticket = _answer(wire, "interlock_begin_run", {"ticket_id": "SHOP-7", "run_id": run_id})["ticket_json"]
-        while ticket["required_fields"]:
-            acknowledged[run_id] = ticket
-            given = filled(ticket)
-            if ticket["state"] == "act_via_tools":
-                do_the_work(root)
-            if ticket["revision"] % 3 == 1 and not ticket["payload"]:
-                given["payload"] = {"wrong": "on purpose"}
-            ticket = _answer(wire, "interlock_submit_ticket", {"ticket_json": given})["ticket_json"]
-        acknowledged[run_id] = ticket
-        (root / "app.py").write_text(SOURCE)
-        run_id = f"{run_id.partition('.')[0]}.{int(run_id.partition('.')[2] or 0) + 1}"
-
-
-def _holds(root: Path, acknowledged: dict[str, dict[str, Any]]) -> None:
-    """Check every record against what was acknowledged, as a program that starts after the kill."""
+def records(root: Path) -> dict[str, Any]:
+    """Return what a run left, without times and hashes."""
     tickets = Tickets(root)
-    for run_id, ticket in acknowledged.items():
-        now = ticket_now(tickets, run_id)
-        assert now["revision"] in {ticket["revision"], ticket["revision"] + 1}
-        assert now["history"][: len(ticket["history"])] == ticket["history"]
-        keys = [entry.key for entry in tickets.journal.entries(journal_run(run_id))]
-        assert len(set(keys)) == len(keys)
-        gates = [key for key in keys if key.endswith("/gate")]
-        assert gates == [f"{number}/gate" for number in range(1, now["revision"])]
-        kept = [entry.key for entry in tickets.snapshots.entries(journal_run(run_id))]
-        assert kept == [str(number) for number in range(1, now["revision"] + 1)]
-    made = rebuild(Journal(tickets.journal.path).entries())
-    for run_id in acknowledged:
-        assert {**tickets.state(run_id), "snapshots": None} == {**made[run_id], "snapshots": None}
-    assert not acknowledged or verify_journal(root).problems == ()
+    state: dict[str, Any] = dict(tickets.state(RUN))
+    for name in ("before", "at", "created_at", "updated_at", "lines", "history", "gate"):
+        del state[name]
+    copies = root / "artifacts" / "interlock" / "tickets" / RUN
+    return {
+        "state": state,
+        "lines": [(entry.key, entry.type) for entry in tickets.journal.entries(journal_run(RUN))],
+        "snapshots": [entry.key for entry in tickets.snapshots.entries(journal_run(RUN))],
+        "copies": sorted(path.name for path in copies.iterdir()),
+        "problems": verify_journal(root).problems,
+        "carried": verify_journal(root).carried,
+    }
 
 
-def ticket_now(tickets: Tickets, run_id: str) -> dict[str, Any]:
-    """Return the ticket once what was cut off is finished: beginning a known run does that and nothing else."""
-    answer = tickets.begin("SHOP-7", run_id)
-    assert answer["ticket_json"] is not None
-    return dict(answer["ticket_json"])
+def kill_at(folder: Path, fatal: int, name: str, expected: dict[str, Any]) -> None:
+    """Kill the work at a point, look at what is left, and finish it."""
+    root = make_project(folder)
+    assert work(root, fatal).returncode == -signal.SIGKILL, (fatal, name)
+    left = verify_journal(root)
+    assert left.problems == (), (fatal, name)
+    assert len(left.carried) <= 1, (fatal, name)
+    done = work(root)
+    assert done.returncode == 0, (fatal, name, done.stderr)
+    assert records(root) == expected, (fatal, name)
+    shutil.rmtree(root)
 
 
-def _campaign(root: Path, kills: int, seed: int) -> None:
-    make_project(root)
-    chance = random.Random(seed)
-    acknowledged: dict[str, dict[str, Any]] = {}
-    for number in range(kills):
-        with server(root) as wire:
-            _answer(wire, "interlock_begin_run", {"ticket_id": "WARM-UP"})
-            killer = threading.Timer(chance.uniform(0, MAX_SECONDS), wire.process.kill)
-            killer.start()
-            unfinished = [run for run, ticket in acknowledged.items() if ticket["required_fields"]]
-            with pytest.raises(KilledError):
-                _submissions(wire, root, unfinished[0] if unfinished else f"run{number}", acknowledged)
-            killer.join()
-        _holds(root, acknowledged)
-        for run_id in acknowledged:
-            acknowledged[run_id] = ticket_now(Tickets(root), run_id)
-    assert any(ticket["revision"] > 1 for ticket in acknowledged.values())
+def whole(folder: Path) -> tuple[list[str], dict[str, Any]]:
+    """Return the points of a ticket that nothing killed, and what it left."""
+    root = make_project(folder)
+    done = work(root)
+    assert done.returncode == 0, done.stderr
+    left = records(root)
+    assert left["copies"] == sorted([f"{name}.json" for name in (*PAYLOADS, "ticket")])
+    assert (left["problems"], left["carried"]) == ((), ())
+    return json.loads(done.stdout), left
 
 
 @pytest.mark.long
-def test_a_server_killed_a_few_times_loses_and_doubles_nothing(tmp_path: Path) -> None:
-    _campaign(tmp_path, kills=4, seed=1)
+@pytest.mark.timeout(300)
+def test_a_ticket_killed_at_each_point_of_a_submission_comes_to_the_same_end(tmp_path: Path) -> None:
+    """The points of the first submission that passes, where each kind of effect is among them."""
+    points, left = whole(tmp_path / "whole")
+    first = next(number for number, name in enumerate(points, 1) if name == "after write_copies")
+    start = max(number for number, name in enumerate(points[: first - 1], 1) if name == "after append")
+    for number in range(start + 1, first + 3):
+        kill_at(tmp_path / str(number), number, points[number - 1], left)
 
 
 @pytest.mark.campaign
-@pytest.mark.timeout(1200)
-def test_a_server_killed_fifty_times_loses_and_doubles_nothing(tmp_path: Path) -> None:
-    _campaign(tmp_path, kills=50, seed=2)
+@pytest.mark.timeout(3000)
+def test_a_ticket_killed_at_every_point_comes_to_the_same_end(tmp_path: Path) -> None:
+    points, left = whole(tmp_path / "whole")
+    assert len(points) >= 80
+    for number, name in enumerate(points, 1):
+        kill_at(tmp_path / str(number), number, name, left)

@@ -73,18 +73,13 @@ def test_an_answer_is_kept_under_the_login_name(objected: tuple[Project, str], m
     ("variable", "name", "words"),
     [
         *((variable, "bash", []) for variable in ("INTERLOCK_AGENT_ID", "CLAUDECODE", "CODEX_SANDBOX", "GEMINI_CLI")),
-        ("", "claude", []),
-        ("", "codex", []),
+        *(("", name, [f"{name}.exe"]) for name in ("claude", "codex", "Claude")),
         ("", "node", ["node", "/usr/lib/node_modules/@google/gemini-cli/bundle/gemini.js"]),
-        ("", "interlock", ["python", "/bin/interlock", "run", "task.toml"]),
-        ("", "python", ["python", "/bin/interlock", "mcp"]),
-        ("", "interlock", ["python", "/bin/interlock", "ui"]),
-        ("", "interlock", ["python", "/bin/interlock", "answer", "T-1.1"]),
         ("", "node", ["node", "/usr/lib/node_modules/@anthropic-ai/claude-code/cli.js"]),
+        *(("", "interlock", ["python", "/bin/interlock", name, "T-1.1"]) for name in ("run", "mcp", "ui", "answer")),
         ("", "MainThread", ["/usr/bin/node", "--a", "--b", "--no-warnings", "/usr/local/bin/codex", "exec"]),
         ("", "node", ["/home/a/.local/share/cursor-agent/versions/1/node", "index.js"]),
         ("", "python", ["python3.12", "-I", "-X", "dev", "-m", "interlock", "resume", "T-1"]),
-        ("", "Claude", ["claude.exe"]),
         ("no terminal", "bash", []),
     ],
 )
@@ -115,12 +110,8 @@ def test_whoever_looks_like_an_agent_is_refused(
 @each_row(
     "words",
     [
-        ["vim", "docs/claude.md"],
-        ["grep", "interlock", "codex"],
-        ["python", "-c", "interlock"],
-        ["python", "serve.py", "interlock"],
-        ["tmux", "new", "-s", "gemini"],
-        ["make", "interlock"],
+        *(line.split() for line in ("vim docs/claude.md", "grep interlock codex", "make interlock")),
+        *(line.split() for line in ("python -c interlock", "python serve.py interlock", "tmux new -s gemini")),
         [],
     ],
 )

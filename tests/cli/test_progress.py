@@ -13,26 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.cells import cell_len
 from rich.console import Console
 
 from interlock.cli.events import EVENTS, EventStream
-from interlock.cli.progress import (
-    AtWork,
-    Sparse,
-    answer_text,
-    clock_text,
-    money_text,
-    progress_lines,
-    short_number,
-    usage_lines,
-)
-from interlock.cli.screen import Screen
-from tests.table import each_row
+from interlock.cli.screen import Screen, answer_text, money_text, usage_lines
 
 DOCS = Path(__file__).parents[2] / "docs"
-QA = AtWork("visual-qa", 0.0, "read_file src/styles/main.css", 5120)
-A11Y = AtWork("a11y-auditor", 12.0, "thinking", 999)
 
 
 class Clock:
@@ -63,38 +49,6 @@ def answered(role: str, **more: Any) -> dict[str, Any]:
     return {**row, "seconds": None, "usage": None, "model": "", **more}
 
 
-def test_roles_are_side_by_side_where_they_fit_and_below_each_other_where_not() -> None:
-    (line,) = progress_lines([QA, A11Y], 42.0, 130)
-    assert line.index("a11y-auditor 0:30 · thinking · 999 tokens") == 62 + len("  |  ")
-    assert progress_lines([QA, A11Y], 42.0, 60) == [
-        "visual-qa 0:42 · read_file src/styles/main.css · 5.1k tokens",
-        "a11y-auditor 0:30 · thinking · 999 tokens",
-    ]
-
-
-@each_row(
-    ("width", "line"),
-    [
-        (80, "visual-qa 0:42 · read_file src/styles/main.css · 5.1k tokens"),
-        (50, "visual-qa 0:42 · read_file src/styl… · 5.1k tokens"),
-        (39, "visual-qa 0:42 · read_fi… · 5.1k tokens"),
-        (36, "visual-qa 0:42 · 5.1k tokens"),
-        (20, "visual-qa 0:42"),
-        (9, "visual-q…"),
-    ],
-)
-def test_a_narrow_terminal_loses_first_what_is_done_then_the_tokens(width: int, line: str) -> None:
-    assert [text[: len(line)] for text in progress_lines([QA], 42.9, width)] == [line]
-
-
-def test_no_line_is_wider_than_the_terminal_and_none_holds_control_characters() -> None:
-    rows = [AtWork("visual-qa", 0.0, "読む " * 40 + "\x1b[2J\nx", 12), QA, A11Y]
-    for width in range(1, 200):
-        for line in progress_lines(rows, 60.0, width):
-            assert cell_len(line) <= width
-            assert line.isprintable()
-
-
 def test_a_terminal_is_redrawn_with_the_present_second_until_the_role_has_answered() -> None:
     shown, console, out, clock = screen()
     with shown:
@@ -102,16 +56,13 @@ def test_a_terminal_is_redrawn_with_the_present_second_until_the_role_has_answer
         shown.notice(asking("a11y-auditor"))
         clock.now = 5.0
         shown.notice(working("visual-qa", "read_file a.css", 2_345))
-        assert (
-            shown.picture().plain
-            == f"{'visual-qa 0:05 · read_file a.css · 2.3k tokens':<47}  |  a11y-auditor 0:05 · at work"
-        )
+        assert shown.picture().plain == ("visual-qa 5 s · read_file a.css · 2,345 tokens\na11y-auditor 5 s · at work")
         shown.notice(answered("visual-qa"))
         shown.notice(working("visual-qa", "too late", 1))
         shown.notice(working("a11y-auditor"))
-        assert shown.picture().plain == "a11y-auditor 0:05 · thinking"
+        assert shown.picture().plain == "a11y-auditor 5 s · thinking"
         assert console.is_terminal
-    assert "a11y-auditor 0:05" in out.getvalue()
+    assert "a11y-auditor 5 s" in out.getvalue()
     assert "visual-qa: PASS" in out.getvalue()
 
 
@@ -143,7 +94,7 @@ def test_without_a_terminal_the_tests_of_a_gate_are_counted_every_ten_seconds() 
             shown.notice({"kind": "gate", "gate": "GATE-TESTS", "line": f"{number + 1} of 60 tests"})
         shown.notice({"kind": "gate", "gate": "GATE-TESTS", "line": "try 2: 3 failed before"})
     lines = [line.partition("GATE-TESTS: ")[2] for line in out.getvalue().splitlines()]
-    assert lines == ["1 of 60 tests", "21 of 60 tests", "41 of 60 tests", "60 of 60 tests", "try 2: 3 failed before"]
+    assert lines == ["1 of 60 tests", "21 of 60 tests", "41 of 60 tests", "try 2: 3 failed before"]
 
 
 def test_on_a_terminal_the_row_of_a_gate_counts_its_tests() -> None:
@@ -164,17 +115,20 @@ def test_on_a_terminal_that_a_program_reads_from_nothing_is_redrawn() -> None:
 
 
 def test_amounts_are_short_and_say_nothing_that_is_not_known() -> None:
-    assert [clock_text(each) for each in (0, 59.9, 725, 3723)] == ["0:00", "0:59", "12:05", "1:02:03"]
-    numbers = [short_number(each) for each in (912, 999, 1000, 5120, 99_949, 99_950, 240_000, 999_600, 1_340_000)]
-    assert numbers == ["912", "999", "1.0k", "5.1k", "99.9k", "100k", "240k", "1.0M", "1.3M"]
     assert [money_text(each) for each in (0.0, 0.000312, 0.02, 1234.5)] == ["$0.00", "$0.00031", "$0.02", "$1,234.50"]
     assert answer_text(None, None) == answer_text(0.04, {"usd": 0.0}) == ""
 
 
 def test_usage_names_roles_that_cost_something_or_have_a_budget_and_the_sum() -> None:
     def used(calls: int, read: int, written: int, seconds: float, usd: float | None) -> dict[str, Any]:
-        return {"calls": calls, "seconds": seconds, "usd": usd, "left": {}, "input_tokens": read,
-                "output_tokens": written}  # fmt: skip
+        return {
+            "calls": calls,
+            "seconds": seconds,
+            "usd": usd,
+            "left": {},
+            "input_tokens": read,
+            "output_tokens": written,
+        }
 
     nothing, spent = used(1, 0, 0, 0.0, 0.0), used(2, 1200, 30, 2.5, None)
     row = "visual-qa: 2 calls, 1,200 tokens in, 30 out, 2.5 s, price not known"
@@ -183,7 +137,7 @@ def test_usage_names_roles_that_cost_something_or_have_a_budget_and_the_sum() ->
     left = {"calls": 1, "tokens": 8770, "seconds": 57.5, "usd": 0.5}
     assert usage_lines({"roles": {"visual-qa": spent, "b": {**nothing, "left": left}}, "all": spent}) == [
         row,
-        "b: 1 call, 0.0 s, $0.00; left: 1 call, 8,770 tokens, 57.5 s, $0.50",
+        "b: 1 call, 0.0 s, $0.00; left: 1 calls, 8,770 tokens, 57.5 seconds, $0.50",
         "in all: 2 calls, 1,200 tokens in, 30 out, 2.5 s, price not known",
     ]
 
@@ -219,8 +173,10 @@ def test_what_others_print_meanwhile_does_not_get_between_the_events(capsys: pyt
     streams = capsys.readouterr()
     assert streams.err == "a stray word\n"
     assert [line if line == "after" else json.loads(line)["kind"] for line in streams.out.splitlines()] == [
-        "run", "asking", "after",
-    ]  # fmt: skip
+        "run",
+        "asking",
+        "after",
+    ]
 
 
 def test_a_writer_of_events_that_nobody_reads_ends_and_says_how_to_go_on(tmp_path: Path) -> None:
@@ -238,15 +194,7 @@ def test_a_writer_of_events_that_nobody_reads_ends_and_says_how_to_go_on(tmp_pat
 
 
 def test_each_kind_of_event_is_written_down_with_its_keys() -> None:
-    rows = [line for line in (DOCS / "events.md").read_text().splitlines() if line.startswith("| `")]
+    rows = [line for line in (DOCS / "watch.md").read_text().splitlines() if line.startswith("| `")]
     described = {cells[1].strip(" `"): cells[2] for cells in (row.split("|") for row in rows)}
     for kind, keys in EVENTS.items():
         assert [key for key in keys if f"`{key}`" not in described[kind]] == []
-
-
-def test_a_count_is_printed_at_its_end_however_soon_that_is_and_only_once() -> None:
-    lines: list[str] = []
-    sparse = Sparse(lines.append, clock=lambda: 1.0)
-    for line in ("GATE-TESTS: 1 of 20 tests", "GATE-TESTS: 9 of 20 tests", *["GATE-TESTS: 20 of 20 tests"] * 2):
-        sparse(line)
-    assert lines == ["GATE-TESTS: 1 of 20 tests", "GATE-TESTS: 20 of 20 tests"]

@@ -3,26 +3,26 @@
 import json
 import os
 import pty
+import re
 import shlex
 import signal
 import subprocess
 import sys
-import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
-from syrupy.assertion import SnapshotAssertion
 
-from interlock.cli.reservation_calls import as_patterns, calls_of
-from interlock.cli.reservation_output import fitted, show_inbox, show_reservations
-from interlock.journal import Journal
+from interlock.cli.lease_calls import as_patterns, calls_of
+from interlock.cli.lease_text import command_of, show_inbox
+from interlock.cli.main import interlock
 from interlock.reservations import SqliteStore, place
 from interlock.reservations.hooks.main import HOOKS
 from tests import warm
 from tests.child import Child
 from tests.interlock.test_cli import data
-from tests.server.reservation_team import masked
 
 PROJECT = str(Path(__file__).parents[2])
 
@@ -61,38 +61,73 @@ def reserve(root: Path, agent: str, *patterns: str) -> list[str]:
     return [lease["reservation_id"] for lease in data(done)["reservations"]]
 
 
-def test_a_morning_of_two_agents_reads_well(project: Path, snapshot: SnapshotAssertion) -> None:
-    steps: list[tuple[str, int, tuple[str, ...]]] = [
-        ("anna", 0, ("reserve", "src/**", "--reason", "new login", "--no-force")),
-        ("ben", 5, ("reserve", "src/app.py", "README.md", "--reason", "fix")),
-        ("ben", 5, ("reserve", "src/app.py", "README.md", "--partial")),
-        ("ben", 5, ("conflicts", "src/app.py", "docs/a.md")),
-        ("ben", 0, ("conflicts", "docs/a.md")),
-        ("ben", 0, ("negotiate", "src/app.py", "--reason", "fix", "--urgency", "urgent")),
-        ("anna", 0, ("inbox",)),
-        ("anna", 0, ("inbox",)),
-        ("anna", 0, ("agents",)),
-        ("anna", 0, ("respond", "THREAD", "defer", "--eta", "5", "--reason", "tests")),
-        ("ben", 5, ("negotiate", "src/app.py", "--reason", "fix")),
-        ("anna", 0, ("status", "--reservations")),
-        ("anna", 0, ("respond", "THREAD", "release")),
-        ("anna", 1, ("respond", "neg_ffffffffffffffff", "release")),
-        ("ben", 0, ("inbox",)),
-        ("anna", 0, ("status", "--reservations")),
-        ("ben", 0, ("release", "src/app.py")),
-        ("ben", 1, ("release", "src/app.py")),
-        ("ben", 0, ("release", "--all")),
-        ("anna", 1, ("reserve", "../x")),
+def test_a_morning_of_two_agents_reads_well(project: Path) -> None:
+    held = "error RSV201 src/app.py: anna holds src/**, until "
+    steps: list[tuple[str, int, str, str]] = [
+        ("anna", 0, "reserve src/** --reason login --no-force", "  src/**  until "),
+        ("ben", 5, "reserve src/app.py README.md --reason fix", held),
+        ("ben", 5, "reserve src/app.py", "next: interlock negotiate src/app.py --reason 'I need"),
+        ("ben", 0, "reserve README.md", "  README.md  until "),
+        ("ben", 5, "conflicts src/app.py docs/a.md", "src/app.py: anna holds src/**"),
+        ("ben", 0, "conflicts docs/a.md", "docs/a.md: clear"),
+        ("ben", 0, "negotiate src/app.py --reason fix --urgency urgent", "you wait in the queue, place 1: "),
+        ("anna", 0, "inbox", "    answer: interlock respond THREAD release   (or: defer --eta MINUTES)"),
+        ("anna", 0, "agents", "  anna (you)  agent  alive  0 s ago    1"),
+        ("anna", 0, "respond THREAD defer --eta 5 --reason tests", "THREAD: deferred, ETA 5 min"),
+        ("ben", 5, "negotiate src/app.py --reason fix", 'src/app.py: not yet, ETA 5 min: "tests"  (thread THREAD)'),
+        ("anna", 0, "status --reservations", "src/app.py of src/**  urgent   0          deferred, ETA 5 min  THREAD"),
+        ("anna", 0, "respond THREAD release", "THREAD: released"),
+        ("anna", 1, "respond neg_ffffffffffffffff release", "  next: interlock inbox --all"),
+        ("ben", 0, "inbox", "    src/app.py: yours until "),
+        ("anna", 0, "status --reservations", "resolved: released"),
+        ("ben", 0, "release src/app.py", "released src/app.py"),
+        ("ben", 1, "release src/app.py", "error RSV202 src/app.py: You hold nothing"),
+        ("ben", 0, "release --all", "released README.md"),
+        ("anna", 1, "reserve ../x", "  fix: Name it as seen from the repository root"),
     ]
-    thread = ""
-    transcript: list[str] = []
-    for agent, code, arguments in steps:
-        done = run(project, agent, *(thread if word == "THREAD" else word for word in arguments))
-        transcript.append(f"{agent}$ interlock {' '.join(arguments)}\n{done.stdout}{done.stderr}({done.returncode})\n")
-        assert done.returncode == code, transcript[-1]
-        if arguments[0] == "negotiate" and not thread:
+    thread = "THREAD"
+    for agent, code, command, expected in steps:
+        done = run(project, agent, *shlex.split(command.replace("THREAD", thread)))
+        if thread == "THREAD" and "(thread " in done.stdout:
             thread = done.stdout.partition("(thread ")[2].partition(")")[0]
-    assert masked("\n".join(transcript)) == snapshot
+        said = (done.stdout + done.stderr).replace(thread, "THREAD")
+        assert (done.returncode, expected in said) == (code, True), f"{command}\n{said}"
+
+
+PROPOSED: dict[str, list[dict[str, Any]]] = {
+    "reserve_files": [
+        {"patterns": ["-a.py", "it's [1]/**"], "reason": "-f", "wait_seconds": 50.0},
+        {"patterns": ["**"]},
+    ],
+    "release_files": [{"reservation_ids": ["rsv_1", "rsv_2"]}],
+    "my_reservations": [{}],
+    "negotiate_release": [
+        {"file": "-a.py", "reason": "fix", "urgency": "low", "agent_name": "-bob"},
+    ],
+    "list_agents": [{}],
+    "fetch_inbox": [{}, {"unread_only": False}],
+}
+"""Every tool that a refusal or a report of unsaved work proposes, with every argument that one of them gives it."""
+
+
+def _names(call: Mapping[str, Any]) -> list[str]:
+    given = call.get("patterns") or call.get("reservation_ids") or call.get("names") or [call.get("file", "")]
+    return [Path(each).name for each in given]
+
+
+@pytest.mark.parametrize("up", ["", "../"])
+def test_every_next_line_is_a_command_line_that_the_shell_knows(up: str, tmp_path: Path) -> None:
+    sources = (Path(PROJECT) / "reservations").rglob("*.py")
+    named = {tool for source in sources for tool in re.findall(r'"tool": "(\w+)"', source.read_text())}
+    assert named == set(PROPOSED)
+    for tool, calls in PROPOSED.items():
+        for arguments in calls:
+            line = command_of({"tool": tool, "arguments": arguments}, up, f" --root {tmp_path}")
+            _, name, *words = shlex.split(line)
+            command = interlock.get_command(click.Context(interlock), name)
+            assert command is not None, line
+            read = command.make_context(name, words).params
+            assert _names(read) == _names(arguments), line
 
 
 def test_json_is_exactly_what_the_tool_answers(project: Path) -> None:
@@ -113,33 +148,31 @@ def test_json_is_exactly_what_the_tool_answers(project: Path) -> None:
 @pytest.mark.parametrize(
     ("folder", "typed", "meant"),
     [
-        (".", "src/app.py", "src/app.py"), (".", "./src/*.py", "src/*.py"), ("src", "app.py", "src/app.py"),
-        ("src", "*.py", "src/*.py"), ("src", "../README.md", "README.md"), ("src", "../*.md", "*.md"),
-        ("src/[id]", "*.tsx", "src/[[]id[]]/*.tsx"), ("src/[id]", "page.tsx", "src/[[]id[]]/page.tsx"),
-        (".", "src/[id]/page.tsx", "src/[[]id[]]/page.tsx"), (".", "src/", "src/"), (".", ".", "**"),
-        ("src", ".", "src"), ("src", "..", "**"), ("src", "../../x", "../../x"), ("src", "../../*.x", "../../*.x"),
-        (".", "/etc/passwd", "/etc/passwd"), (".", "{a,b}/**", "{a,b}/**"), (".", "", ""),
+        (".", "src/app.py", "src/app.py"),
+        (".", "./src/*.py", "src/*.py"),
+        ("src", "app.py", "src/app.py"),
+        ("src", "*.py", "src/*.py"),
+        ("src", "../README.md", "README.md"),
+        ("src", "../*.md", "*.md"),
+        ("src/[id]", "*.tsx", "src/[[]id[]]/*.tsx"),
+        ("src/[id]", "page.tsx", "src/[[]id[]]/page.tsx"),
+        (".", "src/[id]/page.tsx", "src/[[]id[]]/page.tsx"),
+        (".", "src/", "src/"),
+        (".", ".", "**"),
+        ("src", ".", "src"),
+        ("src", "..", "**"),
+        ("src", "../../x", "../../x"),
+        ("src", "../../*.x", "../../*.x"),
+        (".", "/etc/passwd", "/etc/passwd"),
+        (".", "{a,b}/**", "{a,b}/**"),
+        (".", "", ""),
     ],
-)  # fmt: skip
+)
 def test_what_is_typed_in_a_folder_means_what_is_there(
     project: Path, monkeypatch: pytest.MonkeyPatch, folder: str, typed: str, meant: str
 ) -> None:
     monkeypatch.chdir(project / folder)
     assert as_patterns([typed], str(project)) == [meant]
-
-
-@pytest.mark.parametrize(
-    ("typed", "near"),
-    [("src/app.py", "Did you mean app.py?"), ("src/new.py", ""), ("app.py", ""), ("../README.md", "")],
-)
-def test_name_from_the_root_that_is_typed_in_a_folder_is_noticed(
-    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], typed: str, near: str
-) -> None:
-    monkeypatch.chdir(project / "src")
-    as_patterns([typed], str(project))
-    said = capsys.readouterr().err
-    assert near in said
-    assert bool(said) == bool(near)
 
 
 def test_a_folder_that_becomes_a_project_of_its_own_is_reported_once(
@@ -152,11 +185,6 @@ def test_a_folder_that_becomes_a_project_of_its_own_is_reported_once(
             mine.reserve_files(["a"])
         reported.append(f"upwards of {tmp_path}" in capsys.readouterr().err)
     assert reported == [True, False]
-
-
-def test_an_absolute_path_inside_is_taken_and_a_folder_is_all_below_it(project: Path) -> None:
-    done = run(project / "src", "anna", "reserve", str(project / "README.md"), ".", "--json")
-    assert [lease["pattern"] for lease in data(done)["reservations"]] == ["README.md", "src/**"]
 
 
 def test_a_command_that_is_proposed_does_the_same_from_where_it_is_read(project: Path) -> None:
@@ -200,9 +228,12 @@ def test_ctrl_c_gives_the_place_in_the_line_up_and_the_cursor_back(project: Path
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "interlock", "reserve", "src/app.py", "--wait", "60"]
     process = subprocess.Popen(
-        command, cwd=project, stdout=subprocess.PIPE, stderr=theirs if terminal else subprocess.PIPE,
+        command,
+        cwd=project,
+        stdout=subprocess.PIPE,
+        stderr=theirs if terminal else subprocess.PIPE,
         env=environment("ben"),
-    )  # fmt: skip
+    )
     os.close(theirs)
     try:
         await_queue(project, 1)
@@ -231,24 +262,20 @@ def test_who_leaves_the_queue_for_a_folder_keeps_the_file_in_it(project: Path) -
     assert run(project, "ben", "release", "src/**").stdout.startswith("released")
 
 
-def test_negotiate_waits_for_the_answer(project: Path) -> None:
-    reserve(project, "anna", "src/app.py")
-    with start(project, "ben", "negotiate", "src/app.py", "--reason", "fix", "--wait", "60", "--json") as waiting:
-        messages: list[Any] = []
-        while not messages:
-            messages = data(run(project, "anna", "inbox", "--json"))["messages"]
-        assert run(project, "anna", "respond", messages[0]["thread_id"], "release").returncode == 0
-        out, _ = waiting.communicate(timeout=60)
-    assert (waiting.returncode, json.loads(out)["status"]) == (0, "release")
-
-
 def test_exit_codes_distinguish_usage_refusal_and_store(project: Path) -> None:
     usage = [
-        ("reserve",), ("release",), ("release", "a", "--all"), ("negotiate", "a"), ("respond", "t", "keep"),
-        ("respond", "t", "defer"), ("respond", "t", "defer", "--eta", "0"), ("status", "rsv_0123456789abcdef"),
-        ("reserve", "a", "--wait", "nan"), ("reserve", "a", "--wait", "-1"), ("inbox", "--cursor", "-1"),
-        ("status", "x", "--reservations"), ("status", "--since", "nan"),
-    ]  # fmt: skip
+        ("reserve",),
+        ("release",),
+        ("release", "a", "--all"),
+        ("negotiate", "a"),
+        ("respond", "t", "keep"),
+        ("respond", "t", "defer"),
+        ("respond", "t", "defer", "--eta", "0"),
+        ("reserve", "a", "--wait", "nan"),
+        ("reserve", "a", "--wait", "-1"),
+        ("inbox", "--cursor", "-1"),
+        ("status", "x", "--reservations"),
+    ]
     for arguments in usage:
         assert run(project, "anna", *arguments).returncode == 2, arguments
     assert not Path(place.find(str(project)).store_path).exists(), "nothing was made"
@@ -288,15 +315,6 @@ def test_status_shows_reservations_below_the_runs_and_a_broken_store_hides_no_ru
     assert data(broken)["runs"] == []
 
 
-def test_what_the_commands_did_is_in_the_journal(project: Path) -> None:
-    (held,) = reserve(project, "anna", "src/app.py")
-    assert run(project, "anna", "release", held).returncode == 0
-    journal = Journal(project / "artifacts" / "interlock" / "events.jsonl")
-    assert [entry.type for entry in journal.entries("reservations")] == [
-        "agent_joined", "lease_granted", "lease_released",
-    ]  # fmt: skip
-
-
 def test_what_another_agent_wrote_does_nothing_to_a_terminal(project: Path) -> None:
     reserve(project, "anna", "src/app.py")
     assert run(project, "ben", "negotiate", "src/app.py", "--reason", "\x1b[2J\x1b]0;owned\x07[red]x").returncode == 0
@@ -305,42 +323,6 @@ def test_what_another_agent_wrote_does_nothing_to_a_terminal(project: Path) -> N
         assert done.returncode == 0, done.stderr
         assert "\x1b" not in done.stdout
         assert "\x07" not in done.stdout
-
-
-def test_a_release_says_who_gets_it_and_negotiating_says_that_one_waits_and_how_to_leave(project: Path) -> None:
-    reserve(project, "anna", "src/app.py", "README.md")
-    asked = run(project, "ben", "negotiate", "src/app.py", "--reason", "r")
-    assert "place 1" in asked.stderr
-    assert "`interlock release src/app.py`" in asked.stderr
-    assert run(project, "ben", "release", "src/app.py").returncode == 0
-    state = data(run(project, "ben", "status", "--reservations", "--json"))["reservations"]
-    assert (state["waiters"], state["negotiations"][0]["state"]) == ([], "withdrawn")
-    assert run(project, "ben", "negotiate", "src/app.py", "--reason", "r").returncode == 0
-    freed = run(project, "anna", "release", "--all").stdout
-    assert "released src/app.py  (ben waited" in freed
-    assert "released README.md\n" in freed
-
-
-def test_a_wider_reservation_says_what_it_covers_and_a_message_is_sent_from_the_shell(project: Path) -> None:
-    reserve(project, "anna", "src/**")
-    assert run(project, "anna", "reserve", "src/app.py").stdout.rstrip().endswith("(anna; covers src/app.py)")
-    assert run(project, "ben", "send", "anna", "at noon", "--topic", "rename").returncode == 0
-    (message,) = data(run(project, "anna", "inbox", "--json"))["messages"]
-    assert (message["from"], message["topic"], message["body"]) == ("ben", "rename", "at noon")
-    assert run(project, "ben", "send", "nobody", "x").returncode == 1
-
-
-@pytest.mark.parametrize(
-    ("typed", "meant"),
-    [
-        (("lock", "a"), "`reserve`"), (("unlock", "a"), "`release`"), (("wait", "a"), "--wait"),
-        (("whoami",), "`agents`"), (("commit", "-am", "x"), "leave -a out"), (("nothing",), "--help"),
-    ],
-)  # fmt: skip
-def test_a_word_of_another_tool_leads_to_ours(project: Path, typed: tuple[str, ...], meant: str) -> None:
-    slip = run(project, "anna", *typed)
-    assert slip.returncode == 2
-    assert meant in slip.stderr
 
 
 def test_where_nobody_holds_anything_the_status_says_so_and_what_is_held_goes_before_missing_runs(
@@ -353,56 +335,18 @@ def test_where_nobody_holds_anything_the_status_says_so_and_what_is_held_goes_be
     assert "no runs" not in held.stderr
 
 
-def test_a_time_out_reads_as_a_sentence_with_the_command_that_helps_and_times_are_local(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    late = {"thread_id": "neg_0", "file": "it's.py", "holder": "anna", "urgency": "urgent", "state": "expired",
-            "code": "RSV307", "suggestion": "Ask again with negotiate_release."}  # fmt: skip
-    message = {"message_id": 1, "from": "anna", "thread_id": "thr_0", "topic": "", "importance": "normal",
-               "ack_required": False, "body": "until 2026-11-22T06:14:18Z",
-               "sent_at": "2026-11-22T06:12:18Z"}  # fmt: skip
-    monkeypatch.setenv("TZ", "America/New_York")
-    time.tzset()
-    try:
-        show_inbox({"messages": [message], "next_cursor": None, "negotiation_timeouts": [late], "errors": []}, "ben")
-    finally:
-        monkeypatch.undo()
-        time.tzset()
-    out, err = capsys.readouterr()
-    assert "    until 01:14:18\n" in out
+def test_a_time_out_reads_as_a_sentence_in_the_words_of_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    late = {
+        "thread_id": "neg_0",
+        "file": "it's.py",
+        "holder": "anna",
+        "urgency": "urgent",
+        "suggestion": "Ask again with negotiate_release.",
+    }
+    show_inbox({"messages": [], "next_cursor": None, "negotiation_timeouts": [late], "errors": []}, "ben")
+    err = capsys.readouterr().err
     assert "timed out: it's.py: anna did not answer your urgent request neg_0\n" in err
     assert "interlock negotiate" in err
-    (proposed,) = [row.removeprefix("  next: ") for row in err.splitlines() if row.startswith("  next: ")]
-    assert shlex.split(proposed) == ["interlock", "send", "anna", "I need it's.py."]
-
-
-@pytest.mark.long
-def test_an_overdue_request_for_what_is_never_taken_says_what_is_left_to_do(project: Path) -> None:
-    (project / "interlock.toml").write_text("[reservations]\ntimeout_minutes = { urgent = 0.02 }\n")
-    assert run(project, "anna", "reserve", "README.md", "--no-force").returncode == 0
-    ask = ("negotiate", "README.md", "--reason", "r", "--urgency", "urgent")
-    while (asked := run(project, "ben", *ask)).returncode == 0:
-        assert "send" not in asked.stderr
-    assert asked.returncode == 5
-    assert "interlock send anna" in asked.stderr
-
-
-def test_a_narrow_table_cuts_the_reason_and_leaves_out_the_id_but_never_a_path() -> None:
-    rows = [["holder", "pattern", "reason", "id"], ["ann", "src/a/long/path.py", "a reason of many words", "rsv_0123"]]
-    assert fitted(rows, 200, "reason", ("id",)) == rows
-    assert fitted(rows, 52, "reason", ("id",))[1] == ["ann", "src/a/long/path.py", "a reason of…", "rsv_0123"]
-    assert fitted(rows, 45, "reason", ("id",))[1] == ["ann", "src/a/long/path.py", "a reason of ma…"]
-    assert fitted(rows, 10, "reason", ("id", "reason")) == [["holder", "pattern"], ["ann", "src/a/long/path.py"]]
-
-
-@pytest.mark.parametrize(
-    "command", ["reserve", "release", "conflicts", "inbox", "negotiate", "respond", "send", "agents"]
-)
-def test_help_has_an_example_and_says_who_one_is(command: str, tmp_path: Path) -> None:
-    done = run(tmp_path, "anna", command, "--help")
-    assert done.returncode == 0
-    assert f"Example: interlock {command}" in done.stdout
-    assert "INTERLOCK_AGENT_ID" in done.stdout
 
 
 def test_no_command_about_reservations_imports_the_graph(project: Path) -> None:
@@ -417,33 +361,13 @@ def test_no_command_about_reservations_imports_the_graph(project: Path) -> None:
     for arguments in (("status", "--reservations"), ("agents",), ("reserve", "src/app.py")):
         done = subprocess.run(
             [sys.executable, "-c", code, *arguments],
-            cwd=project, env=environment("anna"), capture_output=True, text=True, check=False,
-        )  # fmt: skip
+            cwd=project,
+            env=environment("anna"),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         assert done.returncode == 0, done.stderr
-
-
-@pytest.mark.long
-def test_ids_threads_and_agents_are_completed_and_nothing_is_made_by_it(project: Path) -> None:
-    def complete(*words: str) -> list[str]:
-        given = {**environment("anna"), "_INTERLOCK_COMPLETE": "bash_complete", "COMP_CWORD": str(len(words) - 1)}
-        done = subprocess.run(
-            [sys.executable, "-c", "from interlock.cli.main import interlock; interlock(prog_name='interlock')"],
-            cwd=project, env={**given, "COMP_WORDS": " ".join(words)}, capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        assert "Traceback" not in done.stderr
-        return [row.partition(",")[2] for row in done.stdout.split()]
-
-    assert complete("interlock", "release", "rsv_") == []
-    assert not Path(place.find(str(project)).store_path).exists()
-    held = reserve(project, "anna", "src/app.py")
-    assert run(project, "ben", "negotiate", "src/app.py", "--reason", "r").returncode == 0
-    reserve(project, "ben", "README.md")
-    assert complete("interlock", "release", "rsv_") == held, "one's own alone"
-    assert complete("interlock", "release", "s") == ["src/app.py"]
-    assert complete("interlock", "respond", "neg_")[0].startswith("neg_")
-    assert complete("interlock", "negotiate", "x", "--agent", "an") == ["anna"]
-    names = {row["name"] for row in data(run(project, "anna", "agents", "--json"))["agents"]}
-    assert names == {"anna", "ben"}, "completing is no sign of life"
 
 
 def test_looking_at_the_status_registers_nobody(project: Path) -> None:
@@ -461,20 +385,10 @@ def test_the_help_has_the_hooks_and_a_slip_is_answered_with_the_names_that_are_n
         assert f"\n  {name} " in listed.stdout
     slip = run(tmp_path, "anna", "hook", "pre-comit")
     assert (slip.returncode, slip.stdout) == (2, "")
-    assert "`pre-commit`" in slip.stderr
+    assert "pre-commit" in slip.stderr
     assert run(tmp_path, "anna", "hook").returncode == 2
     code = "from interlock.cli import main; main(['hook', '--help'])"
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True,
-                          env=environment("anna"))  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True, env=environment("anna")
+    )
     assert done.stdout == listed.stdout
-
-
-@pytest.mark.parametrize("state", ["alive", "silent", "gone"])
-def test_the_list_says_what_an_absent_holder_means_and_what_to_do(
-    state: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    lease = {"holder": "ann", "pattern": "src/my file.py", "exclusive": True, "expires_in_seconds": 60.0}
-    row = {**lease, "holder_state": state, "reason": "", "reservation_id": "rsv_1"}
-    show_reservations({"leases": [row], "waiters": [], "negotiations": []}, "bob")
-    shown = capsys.readouterr().out
-    assert (f"{state}: " in shown, "fix: interlock reserve 'src/my file.py'" in shown) == (state != "alive",) * 2

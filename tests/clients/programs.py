@@ -180,37 +180,31 @@ class Stage:
 
     def turn(self, script: Script, step: str = "build", **changes: Any) -> tuple[Answer, list[Request]]:
         """Have the program answer one ask; return its answer and what its model was asked."""
-        (answer,), requests = self.turns(script, ask(self.root, step, **changes))
-        return answer, requests
-
-    def turns(
-        self, script: Script, *asks: Ask, between: Callable[[], object] = lambda: None
-    ) -> tuple[list[Answer], list[Request]]:
-        """Have one runner of the program answer some asks; return its answers and what its model was asked."""
         settings = {"runner": "command", "preset": self.program.name, "timeout_seconds": 90, **self.program.settings}
         runner = make_runner("builder", settings, root=self.root)
         assert isinstance(runner, CommandRunner)
-        answers: list[Answer] = []
         with self.model(script) as provider:
-            for each in asks:
-                answers.append(runner(each))
-                between()
-            return answers, provider.requests
-
-    def forget(self) -> None:
-        """Remove what the program has kept in its home folder beside its configuration."""
-        for file in self._home.rglob("*"):
-            if file.is_file() and str(file.relative_to(self._home)) not in self.program.home:
-                file.unlink()
+            return runner(ask(self.root, step, **changes)), provider.requests
 
 
 def ask(root: Path, step: str, **changes: Any) -> Ask:
     """Return an ask of a role that may edit, or that judges."""
     values: dict[str, Any] = {
-        "run_id": "HELLO-1.1", "task_id": "HELLO-1", "role": "builder", "attempt": 1, "reask": 0, "step": step,
-        "prompt": "Count to two.", "root": str(root), "tree": "sha256:0", "evidence": {}, "reports_dir": REPORTS,
-        "system": "You are the builder of the tests.", "agent": RUN, **changes,
-    }  # fmt: skip
+        "run_id": "HELLO-1.1",
+        "task_id": "HELLO-1",
+        "role": "builder",
+        "attempt": 1,
+        "reask": 0,
+        "step": step,
+        "prompt": "Count to two.",
+        "root": str(root),
+        "tree": "sha256:0",
+        "evidence": {},
+        "reports_dir": REPORTS,
+        "system": "You are the builder of the tests.",
+        "agent": RUN,
+        **changes,
+    }
     return Ask(**values)
 
 

@@ -111,14 +111,26 @@ def envelope(
     listed = {**dict.fromkeys(EVIDENCE_KEYS, "[]"), "reports": f"[{', '.join(reports)}]"}
     return "\n".join(
         (
-            f"STATUS: {status}", f"TASK_ID: {ask['ask_id'].split('/')[1]}", "TASK: Write the greeting",
-            f"ASSIGNED_AGENT: {ask['role']}", "REPORTS_TO: orchestrator", "INPUTS_USED: []", "GATES_REQUIRED:",
-            *(f"- {gate}" for gate in GATES), "GATES_PASSED:", *(f"- {gate}" for gate in ("GATE-MSG-STRICT", *passed)),
-            "EVIDENCE:", *(f"  {key}: {value}" for key, value in listed.items()),
-            "FAIL_REASONS: NONE" if fail_reason == "NONE" else f"FAIL_REASONS:\n- {fail_reason}", "OUTPUT:", "as asked",
-            "NEXT_ACTIONS:", "1. orchestrator to go on", "",
+            f"STATUS: {status}",
+            f"TASK_ID: {ask['ask_id'].split('/')[1]}",
+            "TASK: Write the greeting",
+            f"ASSIGNED_AGENT: {ask['role']}",
+            "REPORTS_TO: orchestrator",
+            "INPUTS_USED: []",
+            "GATES_REQUIRED:",
+            *(f"- {gate}" for gate in GATES),
+            "GATES_PASSED:",
+            *(f"- {gate}" for gate in ("GATE-MSG-STRICT", *passed)),
+            "EVIDENCE:",
+            *(f"  {key}: {value}" for key, value in listed.items()),
+            "FAIL_REASONS: NONE" if fail_reason == "NONE" else f"FAIL_REASONS:\n- {fail_reason}",
+            "OUTPUT:",
+            "as asked",
+            "NEXT_ACTIONS:",
+            "1. orchestrator to go on",
+            "",
         )
-    )  # fmt: skip
+    )
 
 
 def rewrite(root: Path) -> None:

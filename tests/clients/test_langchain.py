@@ -41,9 +41,15 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 def test_an_agent_works_a_ticket_from_its_first_state_to_complete(result: dict[str, Any]) -> None:
     ticket = result["ticket"]
     assert ticket["states"] == [
-        "fetch_ticket", "extract_requirements", "scope_context", "gather_evidence", "propose_plan", "act_via_tools",
-        "record_and_finalize", "complete",
-    ]  # fmt: skip
+        "fetch_ticket",
+        "extract_requirements",
+        "scope_context",
+        "gather_evidence",
+        "propose_plan",
+        "act_via_tools",
+        "record_and_finalize",
+        "complete",
+    ]
     assert ticket["status"] == "complete"
     assert [refusal[0] for refusal in ticket["refusals"]] == ["gather_evidence", "propose_plan"]
     assert all(refusal[1:] for refusal in ticket["refusals"])

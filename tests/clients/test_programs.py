@@ -9,7 +9,7 @@ import pytest
 from interlock.agents import RunnerError
 from tests.agents.providers.base import Reply
 from tests.clients import scripted
-from tests.clients.programs import AFTER, BEFORE, KEY, PROGRAMS, REPORTS, Program, Stage, ask, calling
+from tests.clients.programs import AFTER, BEFORE, KEY, PROGRAMS, REPORTS, Program, Stage, calling
 
 ENVELOPE = "STATUS: BLOCKED\nnot a whole one, which is for the validator to say\n"
 FINDING = re.compile(r"\bENV\d{3}\b")
@@ -62,10 +62,16 @@ COMMANDS = {
     "lines": ("sh", "mark.sh", "g\nh"),
 }
 TRIED = (
-    """sh mark.sh 'a b'""", """sh mark.sh 'say "c"' 'd,(e)'""", """sh mark.sh 'f*'""", """sh mark.sh fat""",
-    """sh mark.sh 'fat'""", """sh mark.sh 'a b' more""", """sh mark.sh 'a b' && sh mark.sh then""",
-    """sh mark.sh $(sh mark.sh inner)""", """sh other.sh""",
-)  # fmt: skip
+    """sh mark.sh 'a b'""",
+    """sh mark.sh 'say "c"' 'd,(e)'""",
+    """sh mark.sh 'f*'""",
+    """sh mark.sh fat""",
+    """sh mark.sh 'fat'""",
+    """sh mark.sh 'a b' more""",
+    """sh mark.sh 'a b' && sh mark.sh then""",
+    """sh mark.sh $(sh mark.sh inner)""",
+    """sh other.sh""",
+)
 
 
 def made_by(stage: Stage, step: str) -> set[str]:
@@ -92,26 +98,6 @@ def test_a_build_agent_runs_the_commands_of_its_task_in_the_sandbox_of_codex(sta
 @pytest.mark.parametrize("program", [PROGRAMS[0], PROGRAMS[2]], ids=["claude", "gemini"])
 def test_a_judge_runs_no_command(stage: Stage) -> None:
     assert made_by(stage, "review") == set()
-
-
-@each_program
-@pytest.mark.parametrize("is_kept", [True, False], ids=["kept", "gone"])
-def test_a_reask_goes_on_in_the_conversation_that_the_program_kept(stage: Stage, is_kept: bool) -> None:
-    again = ask(stage.root, "build", reask=1, prompt="Count to two. Not so.", correction="Not so.")
-    script = [Reply("One.", usage=(120, 34)), Reply(ENVELOPE, usage=(150, 40))]
-    asks = (ask(stage.root, "build"), again)
-    answers, requests = stage.turns(script, *asks, between=(lambda: None) if is_kept else stage.forget)
-    assert [answer.text.strip() for answer in answers] == ["One.", ENVELOPE.strip()]
-    assert [(row.usage.calls, row.usage.input_tokens, row.usage.output_tokens) for row in answers] == [
-        (1, 120, 34),
-        (1, 150, 40),
-    ]
-    first, second = (row.usage.usd for row in answers)
-    assert first is None or (second is not None and first < second < 1.5 * first)
-    words = [request.words for request in requests]
-    assert (len(words), "One." in words[1].split("\n"), words[1].count("Count to two.")) == (2, is_kept, 1)
-    assert "Not so." in words[1]
-    assert all("You are the builder of the tests." in each for each in words)
 
 
 OTHERS = """

@@ -78,7 +78,7 @@ async def walk(anna: Client, ben: Client) -> None:
             group.start_soon(wait)
             # The other client is served while this one waits.
             assert (await call(anna, "my_reservations"))["reservations"]
-            done = await call(anna, "respond_to_release", thread_id=thread, action="release", file="src/db/schema.sql")
+            done = await call(anna, "respond_to_release", thread_id=thread, action="release")
             assert done["status"] == "released"
     assert [lease["pattern"] for lease in waited[0]["reservations"]] == ["src/db/schema.sql"]
     assert waited[0]["errors"] == []

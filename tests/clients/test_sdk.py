@@ -110,9 +110,14 @@ def test_a_team_walks_a_task_over_http_and_each_agent_speaks_for_itself(project:
                 for other in set(ROLES) - {role}:
                     await refused(clients[other], "task_next", "MCP401", run_id=RUN, role=role)
                     await refused(
-                        clients[other], "task_submit", "MCP401", run_id=RUN, role=role, envelope=text,
+                        clients[other],
+                        "task_submit",
+                        "MCP401",
+                        run_id=RUN,
+                        role=role,
+                        envelope=text,
                         ask_id=ask["ask_id"],
-                    )  # fmt: skip
+                    )
                     foreign = await call(clients[other], "task_next", run_id=RUN, wait_seconds=0)
                     assert foreign["asks"] == []
                 done = await hand_in(clients[role], ask, text)

@@ -23,23 +23,29 @@ ASK = "Work ticket SHOP-7 with Interlock, from its first stage to its last."
 COMMANDS = {
     "claude": ("claude", "-p", ASK, "--permission-mode", "acceptEdits", "--allowedTools", "mcp__interlock"),
     "codex": (
-        "codex", "exec", "--skip-git-repo-check", "-s", "workspace-write", "--dangerously-bypass-hook-trust", ASK,
+        "codex",
+        "exec",
+        "--skip-git-repo-check",
+        "-s",
+        "workspace-write",
+        "--dangerously-bypass-hook-trust",
+        ASK,
     ),
     "gemini": ("gemini", "--approval-mode", "yolo", "-m", "gemini-2.5-flash", "-p", ASK),
-}  # fmt: skip
+}
 PAYLOADS: dict[str, dict[str, Any]] = {
     **scripted.PAYLOADS,
     "scope_context": {"retrieval_targets": ["repo:src/free.py"], "retrieval_justification": "It is to say two."},
     "gather_evidence": {
-        "evidence_items": [
-            {"source_id": "ev_1", "source_type": "repo", "locator": "src/free.py:1", "snippet": "x = 1"}
-        ]
+        "evidence_items": [{"source_id": "ev_1", "source_type": "repo", "locator": "src/free.py:1", "snippet": "x = 1"}]
     },
     "act_via_tools": {
-        "actions_taken": ["edited src/free.py"], "outputs": ["src/free.py"], "checkpoints": ["src/free.py says two"],
+        "actions_taken": ["edited src/free.py"],
+        "outputs": ["src/free.py"],
+        "checkpoints": ["src/free.py says two"],
     },
     "record_and_finalize": {"artifacts": ["src/free.py"], "final_summary": "It says two.", "outcome": "success"},
-}  # fmt: skip
+}
 
 
 SEARCH: dict[str, tuple[str, dict[str, Any]]] = {
@@ -108,9 +114,14 @@ def test_a_ticket_is_taken_from_begin_to_complete(
     worker = Worker(stage)
     with stage.model(worker):
         done = subprocess.run(
-            COMMANDS[program.name], cwd=stage.root, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-            timeout=120, check=False,
-        )  # fmt: skip
+            COMMANDS[program.name],
+            cwd=stage.root,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
     output = done.stdout + done.stderr
     assert RUN_ID in Tickets(stage.root).runs(), output
     state = Tickets(stage.root).state(RUN_ID)

@@ -1,12 +1,13 @@
 """Whole files: the old content or the new, through no link, with no leftover."""
 
+import errno
 import os
 import stat
 from pathlib import Path
 
 import pytest
 
-from interlock.core.files import opened_beneath, write_atomically, write_in
+from interlock.core.files import opened_beneath, read_beneath, write_atomically, write_in
 
 
 @pytest.mark.parametrize("step", ["fsync", "rename"])
@@ -68,7 +69,25 @@ def test_what_a_killed_writer_left_under_the_same_name_is_replaced(tmp_path: Pat
 def test_no_link_below_the_root_is_followed(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")
-    with pytest.raises(OSError), opened_beneath(tmp_path, ("link",), make=True):  # noqa: PT011 - ELOOP or ENOTDIR
+    with pytest.raises(OSError, match="link"), opened_beneath(tmp_path, ("link",), make=True):
         pass
     with opened_beneath(tmp_path, ("real", "new"), make=True) as folder:
         assert os.path.samestat(os.fstat(folder), (tmp_path / "real" / "new").stat())
+
+
+def test_only_a_regular_file_that_is_small_enough_and_behind_no_link_is_read(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real/file").write_text("12345")
+    (tmp_path / "linked").symlink_to("real")
+    (tmp_path / "link").symlink_to("real/file")
+    os.mkfifo(tmp_path / "pipe")
+    opened = set(Path("/dev/fd").iterdir())
+    assert read_beneath(tmp_path, "real/file", 5) == b"12345"
+    refused = {"linked/file": "ELOOP", "link": "ELOOP", "real/file/x": "ENOTDIR", "pipe": "EINVAL", "real": "EINVAL"}
+    for path, code in {**refused, "real/none": "ENOENT"}.items():
+        with pytest.raises(OSError) as caught:  # noqa: PT011 - each by its own number
+            read_beneath(tmp_path, path, 5)
+        assert errno.errorcode[caught.value.errno or 0] == code
+    with pytest.raises(OSError, match="5 bytes"):
+        read_beneath(tmp_path, "real/file", 4)
+    assert set(Path("/dev/fd").iterdir()) == opened

@@ -14,9 +14,19 @@ not describe it, the reading is this:
 import re
 
 LABELS = (
-    "STATUS", "TASK_ID", "TASK", "ASSIGNED_AGENT", "REPORTS_TO", "INPUTS_USED", "GATES_REQUIRED", "GATES_PASSED",
-    "EVIDENCE", "FAIL_REASONS", "OUTPUT", "NEXT_ACTIONS",
-)  # fmt: skip
+    "STATUS",
+    "TASK_ID",
+    "TASK",
+    "ASSIGNED_AGENT",
+    "REPORTS_TO",
+    "INPUTS_USED",
+    "GATES_REQUIRED",
+    "GATES_PASSED",
+    "EVIDENCE",
+    "FAIL_REASONS",
+    "OUTPUT",
+    "NEXT_ACTIONS",
+)
 KEYS = ("screenshots", "a11y", "console", "reports")
 
 # §3, the table of owners. BLOCKED is any agent's.

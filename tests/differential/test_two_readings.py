@@ -17,18 +17,14 @@ from tests.differential.seed_reading import AGENTS, KEYS, LABELS, OWNERS, broken
 from tests.envelope.texts import APPROVAL, BUILD, FAIL, QA, change
 
 STRICTER: Final = {
-    "ENV108": "a text that shows another order than it has is not deterministic (§1)",
-    "ENV109": "a character that nobody sees cannot be audited (§1)",
-    "ENV110": "what looks like a label, an id or a status and is none has two readings (§1)",
-    "ENV207": "a thirteenth label is none of the twelve (§2)",
+    "ENV106": "a text that hides characters or shows another order than it has cannot be audited (§1)",
+    "ENV204": "a thirteenth label is none of the twelve (§2)",
     "ENV208": "a line of OUTPUT that begins with a label has two readings (§1)",
-    "ENV214": "a list is written in one of two ways, so that a comma in an item is no second item (§1)",
-    "ENV308": "a list of gates or inputs is a set (§3 GATES_PASSED: subset)",
+    "ENV212": "a list is written in one of two ways, so that a comma in an item is no second item (§1)",
+    "ENV308": "a list of gates or inputs is a set (§3 GATES_PASSED: subset), and one file cannot prove two things",
     "ENV309": "a path under artifacts has plain letters, so that it is the same file everywhere (§3 EVIDENCE)",
-    "ENV310": "one file cannot prove two things (§3 EVIDENCE)",
-    "ENV311": "a reason begins with no word for `none` (§3 FAIL_REASONS)",
+    "ENV311": "a reason is no word for `none`, and its gate is required or known to the project (§3 FAIL_REASONS)",
     "ENV314": "a step is something to do, and `none` in other words is nothing (§3 NEXT_ACTIONS)",
-    "ENV415": "a gate that is neither required nor known to the project cannot have failed (§3 FAIL_REASONS)",
 }
 """Rules that refuse what the words of the document let pass, with the reason."""
 
@@ -36,9 +32,25 @@ _FOR_REVIEW: Final = change(QA, STATUS="STATUS: READY_FOR_REVIEW", ASSIGNED_AGEN
 _SEEDS: Final = (BUILD, FAIL, _FOR_REVIEW, APPROVAL)
 _GATES: Final = ("GATE-MSG-STRICT", "GATE-VISUAL-QA", "GATE-A11Y-BASELINE", "GATE-CODE-REVIEW", "GATE-TLS-HERO")
 _ODD: Final = (
-    "\u2011", "\u041e", "\u3000", "\u00a0", "\u200d", "\u0301", "\u202e", "\u2028", "\x0b", "\r", "\t", "\uff1a",
-    "\ua4e2", "\U0001d412", "\u13da", "\ufeff", "\u00ad", "\u2014",
-)  # fmt: skip
+    "\u2011",
+    "\u041e",
+    "\u3000",
+    "\u00a0",
+    "\u200d",
+    "\u0301",
+    "\u202e",
+    "\u2028",
+    "\x0b",
+    "\r",
+    "\t",
+    "\uff1a",
+    "\ua4e2",
+    "\U0001d412",
+    "\u13da",
+    "\ufeff",
+    "\u00ad",
+    "\u2014",
+)
 _LINES: Final = (
     *(f"{label}:" for label in LABELS),
     *(f"  {key}: []" for key in KEYS),
@@ -50,7 +62,7 @@ _LINES: Final = (
     *("- it fails", "NEXT_ACTIONS: NONE"),
     *("- artifacts/a.png", "- artifacts/../a.png", "- /artifacts/a.png", "- a.png", "  console: [artifacts/c.log]"),
     *("1. go on", "2. go on", "3. go on", "go on", "", "   ", "```", "APPROVED_BY: me", "REPORTS_TO: me", "TASK_ID: x"),
-)  # fmt: skip
+)
 
 
 def mutated(random: random.Random) -> str:
@@ -116,8 +128,18 @@ def _cut(random: random.Random, text: str) -> str:
 
 
 _CHANGES: Final[Sequence[Callable[[random.Random, str], str]]] = (
-    _line, _insert, _drop, _swap, _same_label, _same_label, _same_label, _character, _gate, _gate, _cut,
-)  # fmt: skip
+    _line,
+    _insert,
+    _drop,
+    _swap,
+    _same_label,
+    _same_label,
+    _same_label,
+    _character,
+    _gate,
+    _gate,
+    _cut,
+)
 
 
 def compare(seed: int, rounds: int) -> Counter[str]:

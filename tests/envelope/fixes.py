@@ -3,13 +3,13 @@
 import re
 from collections.abc import Iterator
 
-from interlock.envelope import Edit
-from interlock.envelope.labels import label_in_output
+from interlock.core.finding import Edit
+from interlock.envelope.scanner import IN_OUTPUT
 
 _STEP = re.compile(
     r"(Replace|Delete|Move) lines? (\d+)(?:-(\d+))?"
-    r"(?: with |\.| (after line (\d+)|before line 1), as | under OUTPUT, with `> ` before each that [a-z ]+\.)"
-    r"|Insert (after line (\d+)|before line 1): "
+    r"(?: with |\.| under OUTPUT, with `> ` before each that [a-z ]+\.)"
+    r"|Insert (?:after line (\d+)|before line 1): "
 )
 _TICKS = re.compile(r"`+")
 
@@ -45,15 +45,15 @@ def _sentences(text: str) -> Iterator[Edit]:
         first = int(step[2] or 0)
         last = int(step[3] or first)
         at = step.end()
-        if step[1] == "Delete" or step[4]:
+        if step[1] == "Delete":
             yield Edit("delete", first, last)
         elif step[1] == "Move":
             yield Edit("to-output", first, last)
-        if not step[0].endswith("."):
+        else:
             lines, at = spans(text, at)
-            line = int(step[5] or step[7] or 0)
+            line = int(step[4] or 0)
             body = "\n".join(lines)
-            yield Edit("replace", first, last, body) if step[1] == "Replace" else Edit("insert-after", line, line, body)
+            yield Edit("replace", first, last, body) if step[1] else Edit("insert-after", line, line, body)
             assert text[at] == "."
             at += 1
         at += text[at : at + 1] == " "
@@ -87,7 +87,7 @@ def apply(text: str, edits: list[Edit]) -> str:
 
 def is_label(line: str) -> bool:
     """Return whether a person takes the beginning of a line for a label."""
-    return label_in_output(line) != ""
+    return IN_OUTPUT.match(line) is not None
 
 
 def fill(text: str) -> str:

@@ -1,27 +1,24 @@
 """The exported grammars under their real readers, and the words that they describe."""
 
 import json
-import re
 from collections.abc import Callable
+from dataclasses import asdict
 from functools import cache
 from typing import Any, cast
 
-from hypothesis import HealthCheck
-from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 from lark import Lark
 from lark.exceptions import UnexpectedInput
 from llguidance import LLMatcher, LLTokenizer, TokenizerWrapper
 
-from interlock.envelope import Envelope, parse
-from interlock.envelope.export import Form, export
-from interlock.envelope.export.language import Bounds, Known
-from interlock.envelope.export.notation import Alt, Chars, Expr, Literal, Ref, Repeat, Rules, Seq
+from interlock.envelope import Case, Envelope, parse
+from interlock.envelope.export import Bounds, export
 from interlock.envelope.outcomes import outcomes
 from interlock.envelope.protocol import DEFAULT_PROTOCOL
 from interlock.envelope.template import example
 from tests.envelope.texts import APPROVAL, BUILD, QA
 
-GRAMMARS = ("lark", "llguidance", "gbnf")
+GRAMMARS = ("lark", "llguidance")
 EXAMPLES = {
     f"{role.name}: {outcome.name}": example(role.name, outcome=outcome.name)
     for role in DEFAULT_PROTOCOL.roles.values()
@@ -30,7 +27,6 @@ EXAMPLES = {
 
 
 SUITE = [*EXAMPLES.values(), *(cast("Envelope", parse(text).envelope) for text in (BUILD, QA, APPROVAL))]
-SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much, HealthCheck.large_base_example)
 
 
 class ByteTokens:
@@ -59,74 +55,32 @@ def by_llguidance(grammar: str) -> Callable[[str], bool]:
     return reads
 
 
+ANY = Case()
+
+
+def envelope_object(envelope: Envelope) -> dict[str, Any]:
+    """Return an envelope as programs read it."""
+    return json.loads(json.dumps(asdict(envelope)))
+
+
 @cache
 def accepts(
-    form: str,
-    known: Known = Known(),  # noqa: B008 - it never changes
-    bounds: Bounds | None = None,
+    form: str, bounds: Bounds | None = None, case: Case = ANY, task: str | None = None
 ) -> Callable[[str], bool]:
-    """Return the real reader of one exported grammar; for GBNF, its translation into one regular expression."""
-    fixed = {"agent": known.agent, "task_id": known.task_id, "task": known.task, "gates": known.gates}
-    grammar = export(cast("Form", form), bounds=bounds, **cast("dict[str, Any]", fixed))
-    if form == "lark":
-        parser: Any = Lark(grammar, parser="lalr")
-
-        def by_lark(text: str) -> bool:
-            try:
-                parser.parse(text)
-            except UnexpectedInput:
-                return False
-            return True
-
-        return by_lark
+    """Return the real reader of one exported grammar: of the schema, it reads the text's own object."""
+    exported = export("json-schema" if form == "json-schema" else "lark", case, task=task, bounds=bounds)
     if form == "llguidance":
-        return by_llguidance(grammar)
-    pattern = re.compile(gbnf_as_regex(grammar))
-    return lambda text: pattern.fullmatch(text) is not None
+        return by_llguidance(exported)
+    if form == "json-schema":
+        schema: Any = Draft202012Validator(json.loads(exported))
+        return lambda text: schema.is_valid(envelope_object(cast("Envelope", parse(text).envelope)))
+    parser: Any = Lark(exported, parser="lalr")
 
+    def by_lark(text: str) -> bool:
+        try:
+            parser.parse(text)
+        except UnexpectedInput:
+            return False
+        return True
 
-TOKEN = re.compile(r'\s*("(?:\\.|[^"\\])*"|\[(?:\\.|[^\]\\])*\]|[a-z0-9-]+|\{[0-9]+,[0-9]+\}|[()|*+?])')
-
-
-def gbnf_as_regex(grammar: str) -> str:
-    """Translate GBNF without recursion: strings, classes, groups, choices, repetition and references."""
-    rules = dict(line.split(" ::= ", 1) for line in grammar.splitlines() if "::=" in line)
-
-    @cache
-    def rule(name: str) -> str:
-        body = rules[name]
-        tokens = TOKEN.findall(body)
-        assert re.sub(r"\s", "", "".join(tokens)) == re.sub(r"\s", "", body), "every character is understood"
-        return "(?:" + "".join(map(piece, tokens)) + ")"
-
-    def piece(token: str) -> str:
-        if token[0] == '"':
-            return "(?:" + re.escape(json.loads(token)) + ")"
-        if token[0].islower():
-            return rule(token)
-        return "(?:" if token == "(" else token
-
-    return rule("root")
-
-
-REPEATS = {"?": (0, 1), "*": (0, 4), "+": (1, 3)}
-
-
-def texts_of(expr: Expr, rules: Rules) -> st.SearchStrategy[str]:
-    """Return a strategy for the words of an expression."""
-    match expr:
-        case Chars():
-            near = [st.characters(min_codepoint=low, max_codepoint=min(high, low + 90)) for low, high in expr.ranges]
-            far = [st.characters(min_codepoint=max(low, high - 2), max_codepoint=high) for low, high in expr.ranges]
-            return st.one_of(*near[:2], *near, *far)
-        case Literal():
-            return st.just(expr.text)
-        case Seq():
-            return st.tuples(*(texts_of(part, rules) for part in expr.parts)).map("".join)
-        case Alt():
-            return st.one_of(*(texts_of(choice, rules) for choice in expr.choices))
-        case Repeat():
-            least, most = REPEATS[expr.times] if isinstance(expr.times, str) else expr.times
-            return st.lists(texts_of(expr.part, rules), min_size=least, max_size=most).map("".join)
-        case Ref():
-            return texts_of(rules[expr.name], rules)
+    return by_lark

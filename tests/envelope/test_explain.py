@@ -1,26 +1,24 @@
-"""Every rule can be looked up, cites a clause that exists, and says what right and wrong look like."""
+"""Every rule can be looked up, and cites a clause that exists."""
 
 import re
 from pathlib import Path
 
-from syrupy.assertion import SnapshotAssertion
-
 from interlock.core.rule import Rule, explain, overview
 from interlock.envelope.rules import RULES as ENVELOPE_RULES
-from interlock.gates.rules import RULES as EVIDENCE_RULES
+from interlock.gates.rules import BY_CODE as EVIDENCE_RULES
 from interlock.graph import RUN_RULES
 from tests.table import each_row
 
-RULES: tuple[Rule, ...] = (*ENVELOPE_RULES, *EVIDENCE_RULES, *RUN_RULES)
+RULES: tuple[Rule, ...] = (*ENVELOPE_RULES, *EVIDENCE_RULES.values(), *RUN_RULES)
 
 
 @each_row("row", RULES, ids=lambda row: row.code)
-def test_every_rule_has_a_page_with_its_clause_and_two_examples(row: Rule):
+def test_every_rule_has_a_page_with_its_clause_and_its_fix(row: Rule):
     page = explain(RULES, row.code)
     assert page is not None
-    for part in (row.code, row.level, row.title, f"Source: {row.source}", "Bad:\n", "Good:\n"):
+    for part in (row.code, row.level, row.title, f"Source: {row.source}", f"Fix: {row.remedy}"):
         assert part in page
-    assert all((row.source, row.good, row.bad))
+    assert row.source
 
 
 def test_the_overview_has_one_line_for_each_rule():
@@ -29,9 +27,7 @@ def test_the_overview_has_one_line_for_each_rule():
     assert len(set(codes)) == len(codes)
 
 
-def test_a_page_reads_as_reviewed(snapshot: SnapshotAssertion):
-    """A code is found in any case, and an unknown one is not."""
-    assert explain(RULES, "ENV203") == snapshot
+def test_a_code_is_found_in_any_case_and_an_unknown_one_is_not():
     assert explain(RULES, "env203") == explain(RULES, "ENV203")
     assert explain(RULES, "ENV999") is None
 

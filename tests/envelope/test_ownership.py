@@ -4,7 +4,8 @@ from itertools import chain, combinations, product
 
 import pytest
 
-from interlock.envelope import DEFAULT_PROTOCOL, STATUSES, Status, validate
+from interlock.envelope.protocol import DEFAULT_PROTOCOL, STATUSES, Status
+from tests.envelope.texts import check
 from tests.table import each_row
 
 GATES = ("GATE-MSG-STRICT", "GATE-VISUAL-QA", "GATE-CODE-REVIEW")
@@ -41,7 +42,7 @@ def test_a_role_states_what_the_table_gives_it_and_nothing_else(role: str) -> No
     for (current, letters), status in product(zip((None, *STATUSES), MAY_STATE[role], strict=True), STATUSES):
         blocked = status == "BLOCKED"
         text = _answer(role, status, () if blocked else gates, f"\n- {gates[0]}: no" if blocked else "NONE", gates)
-        report = validate(text, current_status=current)
+        report = check(text, current_status=current)
         allowed = {LETTERS[letter] for letter in letters}
         assert report.ok is (status in allowed), (current, status, report.findings)
 
@@ -56,7 +57,7 @@ def test_what_a_judging_role_says_is_a_pass_or_a_fail_or_is_refused(role: str) -
     claims = chain.from_iterable(combinations(GATES, count) for count in range(4))
     verdicts: set[str | None] = set()
     for passed, reason, status in product(claims, reasons, (echo, "BLOCKED")):
-        report = validate(_answer(role, status, passed, reason), current_status=echo)
+        report = check(_answer(role, status, passed, reason), current_status=echo)
         if not report.ok:
             assert report.verdict is None
             continue

@@ -13,17 +13,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.lark import from_lark
 
-from interlock.envelope import EVIDENCE_KEYS, LABELS, Edit, Envelope, FieldText, parse, render, validate
-from interlock.envelope.blocks import kept_in_place
+from interlock.core.finding import Edit
+from interlock.envelope import Envelope, FieldText, parse, render
 from interlock.envelope.characters import read_text
 from interlock.envelope.draft import code_span
-from interlock.envelope.edits import sentence
+from interlock.envelope.fixes import sentence
 from interlock.envelope.parser import grammar
+from interlock.envelope.protocol import EVIDENCE_KEYS, LABELS
 from interlock.envelope.scanner import scan
 from tests.effort import examples
 from tests.envelope.broken import BROKEN, Broken, named
 from tests.envelope.fixes import apply_fixes, spans, stated
-from tests.envelope.texts import APPROVAL, BUILD, QA
+from tests.envelope.texts import APPROVAL, BUILD, QA, check
 from tests.table import each_row
 
 SEEDS = [BUILD, QA, APPROVAL, *(case.text for case in BROKEN)]
@@ -33,7 +34,7 @@ PIECES = [
     *("1. a", "2. b", "1.", "  \n", "\n \t\n", " \r\n", "OUTPUT: x", "NEXT_ACTIONS: NONE", "FAIL_REASONS:\n\n - NONE"),
     *("  screenshots: []", "  a11y:", "console:", "  reports: [artifacts/a.md]", "```", "> ", "#", ":", "Status:", "-"),
     *("STATUS: BLOCKED\nTASK_ID: A-1\n", "TASK_ID : A-1", "\u041e", "\u00a0", "\u200d", "x", "- - a", "- a: b", "a\\b"),
-]  # fmt: skip
+]
 
 
 @st.composite
@@ -64,11 +65,11 @@ def changed(draw: st.DrawFn) -> str:
 
 def _agree(text: str) -> None:
     clean = read_text(text)
-    if not clean.clean:
+    if clean.draft is not None:
         return
     scanned = scan(clean.lines)
     reading = parse(text)
-    assert (reading.envelope is None) == bool(scanned.drafts or scanned.gaps), (scanned.drafts, scanned.gaps)
+    assert (reading.envelope is None) == bool(scanned.drafts), scanned.drafts
     assert (reading.envelope is None) == bool(reading.findings)
     assert "ENV299" not in {finding.code for finding in reading.findings}
     if reading.envelope is not None:
@@ -79,10 +80,6 @@ def _agree(text: str) -> None:
 
 def _said(fields: Mapping[str, FieldText]) -> Envelope:
     """Return the envelope that fields with their places amount to."""
-
-    def unless_none(label: str) -> tuple[str, ...]:
-        found = fields[label]
-        return () if found.texts == ("NONE",) and found.items[0].marker in {"", "-"} else found.texts
 
     def value(label: str) -> str:
         return fields[label].texts[0]
@@ -97,9 +94,9 @@ def _said(fields: Mapping[str, FieldText]) -> Envelope:
         fields["GATES_REQUIRED"].texts,
         fields["GATES_PASSED"].texts,
         {key: fields[f"EVIDENCE.{key}"].texts for key in EVIDENCE_KEYS},
-        unless_none("FAIL_REASONS"),
+        fields["FAIL_REASONS"].texts,
         "\n".join(fields["OUTPUT"].texts).rstrip(" \t"),
-        unless_none("NEXT_ACTIONS"),
+        fields["NEXT_ACTIONS"].texts,
     )
 
 
@@ -116,7 +113,7 @@ _CLEAN = st.characters(
 
 
 @settings(
-    max_examples=examples(80),
+    max_examples=examples(40),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
 )
 @given(from_lark(grammar(), start="start", alphabet=_CLEAN))
@@ -133,7 +130,7 @@ def test_both_readings_agree_on_each_broken_envelope(case: Broken) -> None:
 @given(changed(), st.sampled_from([None, "IN_PROGRESS", "QA_IN_PROGRESS", "READY_FOR_REVIEW"]))
 def test_validation_and_the_re_ask_accept_any_text(text: str, status: Any) -> None:
     for extract in (False, True):
-        report = validate(text, current_status=status, extract=extract)
+        report = check(text, current_status=status, extract=extract)
         reask = report.as_reask()
         assert bool(reask) is not report.ok
         assert len(reask) < 12000
@@ -145,23 +142,23 @@ def test_validation_and_the_re_ask_accept_any_text(text: str, status: Any) -> No
 @given(changed())
 def test_applying_fixes_ends_within_a_few_turns(text: str) -> None:
     for _ in range(4):
-        report = validate(text, current_status="IN_PROGRESS")
+        report = check(text, current_status="IN_PROGRESS")
         if report.ok or not any(finding.edits for finding in report.findings):
             return
         text = apply_fixes(text, report.as_reask())
-    assert validate(text, current_status="IN_PROGRESS").ok
+    assert check(text, current_status="IN_PROGRESS").ok
 
 
 @given(st.binary(max_size=400))
 def test_bytes_of_any_kind_give_a_report(data: bytes) -> None:
-    report = validate(data)
+    report = check(data)
     assert not report.ok
     assert report.as_reask()
 
 
 @given(st.text(alphabet=st.characters(), max_size=200))
 def test_text_of_any_kind_surrogates_included_gives_a_report(text: str) -> None:
-    report = validate(f"{BUILD}{text}", current_status="IN_PROGRESS")
+    report = check(f"{BUILD}{text}", current_status="IN_PROGRESS")
     assert report.as_reask() or report.ok
 
 
@@ -189,19 +186,6 @@ def _edits(draw: st.DrawFn) -> Edit:
 @given(st.lists(_edits(), max_size=4))
 def test_a_stated_fix_reads_back_as_its_edits(edits: list[Edit]) -> None:
     assert stated(f"   Fix: {sentence(edits)}\n") == edits
-
-
-@given(st.permutations(range(6)), st.lists(st.integers(1, 9), min_size=6, max_size=6))
-def test_what_stays_in_place_rises_and_weighs_the_most(order: list[int], weights: list[int]) -> None:
-    stay = sorted(kept_in_place(order, weights))
-    ranks = [order[position] for position in stay]
-    assert ranks == sorted(ranks)
-    best = 0
-    for mask in range(64):
-        chosen = [position for position in range(6) if mask >> position & 1]
-        if [order[position] for position in chosen] == sorted(order[position] for position in chosen):
-            best = max(best, sum(weights[position] for position in chosen))
-    assert sum(weights[position] for position in stay) == best
 
 
 def test_the_grammar_names_every_label_and_every_key(root: Path) -> None:

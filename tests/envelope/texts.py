@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from interlock.envelope import LABELS, Report
+from interlock.envelope import MAX_BYTES, Case, Report, validate
+from interlock.envelope.protocol import LABELS
 
 BUILD = """\
 STATUS: READY_FOR_QA
@@ -113,6 +114,11 @@ FAIL = change(
     GATES_PASSED="GATES_PASSED: [GATE-MSG-STRICT]",
     FAIL_REASONS="FAIL_REASONS:\n- GATE-VISUAL-QA: the menu covers the title",
 )
+
+
+def check(text: str | bytes, *, extract: bool = False, max_bytes: int = MAX_BYTES, **context: Any) -> Report:
+    """Validate a text in a situation: `context` has the arguments of `Case`."""
+    return validate(text, Case(**context), extract=extract, max_bytes=max_bytes)
 
 
 def codes(report: Report) -> set[str]:

@@ -10,8 +10,6 @@ from typing import Any
 
 from interlock.envelope.protocol import EvidenceKey
 from interlock.gates.collect import collect
-from interlock.gates.collect.look import Look
-from interlock.gates.collect.page import Motion
 from interlock.gates.manifest import Binding, Collection
 
 PAGES = Path(__file__).resolve().parent.parent / "fixtures" / "pages"
@@ -25,7 +23,6 @@ def look(
     *keys: EvidenceKey,
     root: Path = PAGES,
     timeout_seconds: float = 30.0,
-    motions: tuple[Motion, ...] = ("reduce",),
 ) -> Collection:
     """Collect the named categories of one page into `out`."""
     return collect(
@@ -36,7 +33,6 @@ def look(
         categories=keys,
         out=out,
         timeout_seconds=timeout_seconds,
-        look=Look(motions=motions),
     )
 
 

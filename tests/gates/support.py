@@ -29,13 +29,13 @@ def chunk(kind: bytes, data: bytes) -> bytes:
     return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
 
-def png(width: int = 375, height: int = 400, *, blank: bool = False, trailing: bytes = b"") -> bytes:
+def png(width: int = 375, height: int = 400, *, blank: bool = False) -> bytes:
     """Make a grey PNG: blank, or with a dark band."""
     dark = 0 if blank else height // 4
     rows = (b"\0" + b"\x20" * width) * dark + (b"\0" + b"\xf0" * width) * (height - dark)
     header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
     parts = [chunk(b"IHDR", header), chunk(b"IDAT", zlib.compress(rows)), chunk(b"IEND", b"")]
-    return b"\x89PNG\r\n\x1a\n" + b"".join(parts) + trailing
+    return b"\x89PNG\r\n\x1a\n" + b"".join(parts)
 
 
 def console(*records: Mapping[str, Any], count: int | None = None) -> str:
@@ -109,9 +109,14 @@ def codes(findings: Sequence[Finding]) -> list[str]:
 def command_log(gate: str, **changes: Any) -> str:
     """Return what a command that passed leaves: the header, with changes, and its output."""
     header: dict[str, Any] = {
-        "schema": "interlock.command/1", "gate": gate, "argv": ["make", "test"], "exit_status": 0, "timed_out": False,
-        "output_bytes": 3, "left_out_bytes": 0,
-    }  # fmt: skip
+        "schema": "interlock.command/1",
+        "gate": gate,
+        "argv": ["make", "test"],
+        "exit_status": 0,
+        "timed_out": False,
+        "output_bytes": 3,
+        "left_out_bytes": 0,
+    }
     return json.dumps(header | changes) + "\nok\n"
 
 

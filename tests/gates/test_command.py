@@ -17,15 +17,21 @@ from interlock.gates.errors import CollectorError
 from interlock.gates.judge import judge_collection
 from interlock.gates.manifest import Collection, read_manifest
 from tests.gates.collecting import wait_for_end
-from tests.gates.support import BINDING, codes, command_log
+from tests.gates.support import BINDING, codes
 from tests.refusals import raises_code
 
 
 def gate(program: str, *arguments: str, timeout_seconds: float = 60.0) -> GateSpec:
     return GateSpec(
-        "GATE-UNIT", "x", None, ("reports",), check="command", grade="runner",
-        command=(sys.executable, "-c", program, *arguments), timeout_seconds=timeout_seconds,
-    )  # fmt: skip
+        "GATE-UNIT",
+        "x",
+        None,
+        ("reports",),
+        check="command",
+        grade="runner",
+        command=(sys.executable, "-c", program, *arguments),
+        timeout_seconds=timeout_seconds,
+    )
 
 
 def run(root: Path, spec: GateSpec, **more: Any) -> Collection:
@@ -55,9 +61,8 @@ def test_a_command_that_ends_with_nought_passes_and_leaves_log_and_manifest(tmp_
     [
         ("import sys; print('2 failed'); sys.exit(3)", 3, "2 failed"),
         ("import os, signal; os.kill(os.getpid(), signal.SIGTERM)", -15, ""),
-        ("import os, sys, time; os.close(1); os.close(2); time.sleep(0.3); os._exit(4)", 4, ""),
     ],
-    ids=["fails", "is ended by a signal", "closes its output before"],
+    ids=["fails", "is ended by a signal"],
 )
 def test_a_command_that_fails_does_not_pass_and_its_last_lines_are_reported(
     tmp_path: Path, program: str, status: int, words: str
@@ -66,16 +71,6 @@ def test_a_command_that_fails_does_not_pass_and_its_last_lines_are_reported(
     assert (made.ok, codes(made.findings)) == (False, ["EVD555"])
     assert words in made.findings[0].found
     assert log(tmp_path, made)[0]["exit_status"] == status
-
-
-def test_output_that_claims_success_does_not_pass_for_it(tmp_path: Path) -> None:
-    made = run(tmp_path, gate("import sys; print(sys.argv[1]); sys.exit(1)", command_log("GATE-UNIT")))
-    assert codes(made.findings) == ["EVD555"]
-
-
-def test_the_same_run_gives_the_same_bytes(tmp_path: Path) -> None:
-    one, two = run(tmp_path / ".", gate("print(1)")), run(tmp_path / ".", gate("print(1)"))
-    assert one == two
 
 
 HANG = """
@@ -139,19 +134,13 @@ def test_a_command_that_is_not_there_is_an_error_with_a_fix(tmp_path: Path) -> N
     assert not (tmp_path / "artifacts").exists()
 
 
-def test_a_gate_without_a_command_is_an_error(tmp_path: Path) -> None:
-    with raises_code(CollectorError, "COL201"):
-        run(tmp_path, DEFAULT_PROTOCOL.gates["GATE-CODE-REVIEW"])
-
-
 def test_a_log_that_cannot_be_stored_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "artifacts").write_text("in the way")
     with raises_code(CollectorError, "COL203"):
         run(tmp_path, gate("pass"))
 
 
-@pytest.mark.parametrize("flags", [(), ("-B",)], ids=["plain", "-B"])
-def test_compiled_code_that_lies_in_the_tree_is_not_run(tmp_path: Path, flags: tuple[str, ...]) -> None:
+def test_compiled_code_that_lies_in_the_tree_is_not_run(tmp_path: Path) -> None:
     """An unchecked hash-based file of the cache is believed whatever the source says; no digest covers it."""
     (tmp_path / "calc.py").write_text("def half(n): return n / 2\n")
     compile_to = "from py_compile import *; compile('calc.py', invalidation_mode=PycInvalidationMode.UNCHECKED_HASH)"
@@ -160,7 +149,7 @@ def test_compiled_code_that_lies_in_the_tree_is_not_run(tmp_path: Path, flags: t
     test = "import sys; sys.path.insert(0, ''); import calc; sys.exit(calc.half(4) != 2)"
     bare = subprocess.run([sys.executable, "-c", test], cwd=tmp_path, check=False)
     assert bare.returncode == 0
-    spec = dataclasses.replace(gate(""), command=(sys.executable, *flags, "-c", test))
+    spec = dataclasses.replace(gate(""), command=(sys.executable, "-c", test))
     assert codes(run(tmp_path, spec).findings) == ["EVD555"]
     given = run(tmp_path, spec, environment={"PYTHONPYCACHEPREFIX": "", "PATH": os.environ["PATH"]})
     assert codes(given.findings) == ["EVD555"]

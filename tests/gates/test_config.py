@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from interlock.gates.config import Config, load_config
-from interlock.gates.config_tables import DelegateConfig, TicketsConfig
+from interlock.gates.config_tables import TicketsConfig
 from interlock.gates.errors import ConfigError
 from tests.gates.support import put
 from tests.table import each_row
@@ -46,14 +46,6 @@ max_retries_run = 9
 max_identical = 2
 unchanged = "error"
 
-[tickets.delegate]
-gates = ["GATE-UNIT"]
-scope = ["docs/**"]
-wait_seconds = 5
-
-[tickets.delegate.agents.visual-qa]
-runner = "replay"
-
 [reservations]
 dead_after_minutes = 5
 """
@@ -89,7 +81,6 @@ def test_every_section_is_read(tmp_path: Path) -> None:
         max_retries_run=9,
         max_identical=2,
         unchanged="error",
-        delegate=DelegateConfig(("GATE-UNIT",), ("docs/**",), {"visual-qa": {"runner": "replay"}}, 5),
     )
     assert config.reservations == {"dead_after_minutes": 5}
 
@@ -123,7 +114,6 @@ UNKNOWN = {
     "envelope": ("[envelope]\ninput = 'warn'\n", "envelope.input", "inputs"),
     "run": ("[run]\nmax_reask = 1\n", "run.max_reask", "max_reasks"),
     "tickets": ("[tickets]\nscopes = []\n", "tickets.scopes", "scope"),
-    "delegate": ("[tickets.delegate]\ngates = ['G']\nwait = 1\n", "tickets.delegate.wait", "wait_seconds"),
 }
 
 
@@ -138,58 +128,32 @@ def test_an_unknown_key_is_refused_with_a_suggestion(tmp_path: Path, text: str, 
 WRONG = {
     "kind": ('[roles.x]\nkind = "boss"\n', "roles.x.kind"),
     "text for a number": ('[run]\nmax_rework = "2"\n', "run.max_rework"),
-    "truth value for a number": ("[run]\nmax_rework = true\n", "run.max_rework"),
     "number out of bounds": ("[run]\nmax_rework = -1\n", "run.max_rework"),
     "a look too short": ("[evidence]\nlook_seconds = 0.05\n", "evidence.look_seconds"),
-    "a look too long": ("[evidence]\nlook_seconds = 31.0\n", "evidence.look_seconds"),
-    "too many reports": ("[run]\nmax_progress = 101\n", "run.max_progress"),
     "command in one text": ('[gates.GATE-X]\ncommand = "npm test"\n', "gates.GATE-X.command"),
-    "inputs": ('[envelope]\ninputs = "maybe"\n', "envelope.inputs"),
     "evidence key": ('[gates.GATE-X]\nevidence = ["video"]\n', "gates.GATE-X.evidence.0"),
     "agent is no table": ('[agents]\nvisual-qa = "remote"\n', "agents.visual-qa"),
-    "no retry below none": ("[tickets]\nmax_retries = -1\n", "tickets.max_retries"),
-    "too many retries of a run": ("[tickets]\nmax_retries_run = 101\n", "tickets.max_retries_run"),
-    "identical failures": ("[tickets]\nmax_identical = 0\n", "tickets.max_identical"),
     "unchanged": ('[tickets]\nunchanged = "no"\n', "tickets.unchanged"),
-    "delegation without gates": ("[tickets.delegate]\nwait_seconds = 1\n", "tickets.delegate.gates"),
-    "delegation with an empty list": ("[tickets.delegate]\ngates = []\n", "tickets.delegate.gates"),
-    "delegation is no table": ("[tickets]\ndelegate = true\n", "tickets.delegate"),
-    "wait longer than clients": (
-        "[tickets.delegate]\ngates = ['G']\nwait_seconds = 46\n",
-        "tickets.delegate.wait_seconds",
-    ),
     "price below nothing": ('[prices."openai:m"]\ninput = 1.0\noutput = -1.0\n', "prices.openai:m.output"),
-    "cached price too high": (
-        '[prices."openai:m"]\ninput = 1.0\noutput = 1.0\ncached_input = 1e9\n',
-        "prices.openai:m.cached_input",
-    ),
+    "an empty word": ('[gates.GATE-X]\ncommand = ["a", ""]\n', "gates.GATE-X.command.1"),
+    "an empty command": ("[commands]\ntest = []\n", "commands.test"),
+    "no time": ('[gates.GATE-X]\ncommand = ["a"]\ntimeout_seconds = 0\n', "gates.GATE-X.timeout_seconds"),
+    "a pattern out of the root": ('[tickets]\nscope = ["src/**", "/etc/**"]\n', "tickets.scope.1"),
+    "a character that ends a text for the system": ('[commands]\ntest = ["a", "b\\u0000"]\n', ""),
     "date": ("[tickets]\nsince = 2026-01-01\n", ""),
-    "infinity": ("[run]\nmax_rework = inf\n", ""),
 }
 
 
-BAD_PATTERNS = {
-    "absolute": ('[tickets]\nscope = ["src/**", "/etc/**"]\n', "tickets.scope.1"),
-    "taken out": ('[tickets]\nscope = ["!../x"]\n', "tickets.scope.0"),
-    "empty": ('[tickets]\nscope = [""]\n', "tickets.scope.0"),
-    "of the tasks": ("[tickets.delegate]\ngates = ['G']\nscope = ['a/{b']\n", "tickets.delegate.scope.0"),
-    "own state": ('[tickets]\nscope = [".interlock/**"]\n', "tickets.scope.0"),
-}
-
-
-@each_row(
-    ("name", "code", "text", "key"),
-    [(name, code, *row) for code, rows in (("CFG104", WRONG), ("CFG105", BAD_PATTERNS)) for name, row in rows.items()],
-)
-def test_a_wrong_value_or_pattern_is_refused_by_key(tmp_path: Path, name: str, code: str, text: str, key: str) -> None:
+@each_row(("text", "key"), WRONG.values(), ids=WRONG.keys())
+def test_a_wrong_value_or_pattern_is_refused_by_key(tmp_path: Path, text: str, key: str) -> None:
     put(tmp_path, "interlock.toml", text)
     error = refused(tmp_path)
-    assert (error.code, error.key) == (code, key), name
+    assert (error.code, error.key) == ("CFG104", key)
 
 
 def test_a_missing_key_is_named_in_the_fix_and_a_price_for_cached_tokens_is_no_such_key(tmp_path: Path) -> None:
-    put(tmp_path, "interlock.toml", "[tickets.delegate]\n")
-    assert "`gates`" in refused(tmp_path).fix
+    put(tmp_path, "interlock.toml", '[prices."openai:m"]\ninput = 3.0\n')
+    assert "`output`" in refused(tmp_path).fix
     put(tmp_path, "interlock.toml", '[prices."openai:m"]\ninput = 3.0\noutput = 15.0\n')
     assert load_config(tmp_path).prices["openai:m"].cached_input is None
 
@@ -199,9 +163,7 @@ def test_every_fault_of_a_file_is_reported_at_once(tmp_path: Path) -> None:
     assert sorted(problem.code for problem in refused(tmp_path).problems) == ["CFG103", "CFG104", "CFG104"]
 
 
-@pytest.mark.parametrize(
-    "data", [b"[run\n", b"a = \xff", b"a = 1\na = 2\n", b"a = " + b"9" * 5000, b"a = " + b"[" * 50_000]
-)
+@pytest.mark.parametrize("data", [b"[run\n", b"a = \xff", b"a = " + b"[" * 50_000])
 def test_a_file_that_is_no_toml_is_refused(tmp_path: Path, data: bytes) -> None:
     put(tmp_path, "interlock.toml", data)
     assert refused(tmp_path).code == "CFG101"
@@ -223,10 +185,3 @@ def test_defaults_and_evidence_are_judged_without_heavy_imports(tmp_path: Path) 
     )
     done = subprocess.run([sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
-
-
-def test_a_command_that_is_one_text_is_shown_as_a_list(tmp_path: Path) -> None:
-    put(tmp_path, "interlock.toml", '[commands]\ntest = "npm test"\n')
-    (problem,) = refused(tmp_path).problems
-    assert (problem.code, problem.field) == ("CFG104", "commands.test")
-    assert 'test = ["npm", "test"]' in problem.fix

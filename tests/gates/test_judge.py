@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from interlock.core.finding import Finding
 from interlock.envelope import FieldText, Item
 from interlock.envelope.protocol import DEFAULT_PROTOCOL, EvidenceKey, GateSpec, Protocol
 from interlock.gates import judge
@@ -98,10 +97,10 @@ def test_a_swapped_file_is_named_as_swapped(tmp_path: Path) -> None:
 
 
 STALE: dict[str, tuple[Callable[[Binding], Binding], str]] = {
-    "another run": (lambda b: replace(b, run_id="run-0"), "EVD563"),
-    "another task": (lambda b: replace(b, task_id="TOUR-UI-002"), "EVD563"),
+    "another run": (lambda b: replace(b, run_id="run-0"), "EVD562"),
+    "another task": (lambda b: replace(b, task_id="TOUR-UI-002"), "EVD562"),
     "an earlier attempt": (lambda b: replace(b, attempt=1), "EVD562"),
-    "another tree": (lambda b: replace(b, tree="sha256:" + "cd" * 32), "EVD564"),
+    "another tree": (lambda b: replace(b, tree="sha256:" + "cd" * 32), "EVD562"),
 }
 
 
@@ -112,13 +111,6 @@ def test_stale_evidence_says_of_which_work(tmp_path: Path, other: Callable[[Bind
     report = in_run(tmp_path, [A11Y], cite(made), [made], now)
     assert code in codes(report.findings)
     assert report.verified == ()
-
-
-def test_old_evidence_copied_into_the_new_folder_is_still_stale(tmp_path: Path) -> None:
-    old = a11y(tmp_path)
-    now = replace(BINDING, attempt=2)
-    copy = put(tmp_path, f"{now.folder('a11y')}/axe.json", (tmp_path / old.files[0].path).read_bytes())
-    assert "EVD562" in codes(in_run(tmp_path, [A11Y], {"a11y": [copy]}, [old], now).findings)
 
 
 def test_the_same_bytes_collected_again_are_of_the_present_attempt(tmp_path: Path) -> None:
@@ -132,8 +124,7 @@ def test_the_same_bytes_collected_again_are_of_the_present_attempt(tmp_path: Pat
     ("path", "code"),
     [
         ("artifacts/reports/HOME-UI-001/2/review.md", "EVD562"),
-        ("artifacts/reports/TOUR-UI-002/1/review.md", "EVD563"),
-        ("artifacts/reports/review.md", "EVD563"),
+        ("artifacts/reports/review.md", "EVD562"),
     ],
 )
 def test_a_written_report_must_lie_in_the_folder_of_its_attempt(tmp_path: Path, path: str, code: str) -> None:
@@ -160,12 +151,6 @@ def test_leaving_out_or_taking_away_the_bad_half_of_a_collection_does_not_help(t
     assert gone or set(report.files) == set(made.files)
 
 
-def test_a_collection_without_a_width_fails_in_a_run_only(tmp_path: Path) -> None:
-    made = collect(tmp_path, VISUAL, {"375.png": ("screenshots", png()), "c.jsonl": ("console", console())})
-    assert codes(in_run(tmp_path, [VISUAL], cite(made), [made]).findings) == ["EVD527"]
-    assert alone(tmp_path, [VISUAL], cite(made)).ok
-
-
 def test_evidence_of_a_failure_may_be_cited_without_a_claim(tmp_path: Path) -> None:
     made = visual(tmp_path, log=console(record("pageerror", "error")))
     report = in_run(tmp_path, [], cite(made), [made])
@@ -177,32 +162,20 @@ def test_a_text_file_named_png_is_refused_without_any_claim(tmp_path: Path) -> N
     assert codes(alone(tmp_path, [], {"screenshots": [path]}).findings) == ["EVD521"]
 
 
-def test_outside_a_run_the_note_says_which_grade_could_be_established(tmp_path: Path) -> None:
+def test_outside_a_run_nobody_vouches_for_what_a_run_would_have_made(tmp_path: Path) -> None:
     made = a11y(tmp_path)
-    report = alone(tmp_path, [A11Y], cite(made))
-    assert (codes(report.findings), report.grades) == (["EVD566"], {made.files[0].path: "runner"})
-    assert report.ok
-    (tmp_path / made.manifest).write_text("{}")
     report = alone(tmp_path, [A11Y], cite(made))
     assert (codes(report.findings), report.grades) == (["EVD566"], {made.files[0].path: "written"})
-    made = a11y(tmp_path)
-    put(tmp_path, made.files[0].path, json.dumps(axe(rules=50)))
-    assert alone(tmp_path, [A11Y], cite(made)).grades == {made.files[0].path: "written"}, "of another digest"
-
-
-def test_a_manifest_under_another_key_of_the_same_attempt_is_found(tmp_path: Path) -> None:
-    made = visual(tmp_path)
-    assert "console" not in made.manifest
-    assert set(alone(tmp_path, [VISUAL], cite(made)).grades.values()) == {"runner"}
+    assert report.ok
 
 
 def test_each_refused_entry_is_reported_at_its_place(tmp_path: Path) -> None:
     good = put(tmp_path, f"{BINDING.folder('reports')}/a.md", "x")
     answer = envelope([REVIEW], {"reports": [good, "artifacts/none.md"], "a11y": ["/etc/passwd"]})
-    items = (Item(good, 20, 5, 30), Item("artifacts/none.md", 21, 5, 30))
+    items = (Item(good, 20, 5), Item("artifacts/none.md", 21, 5))
     fields = {
-        "EVIDENCE.reports": FieldText("EVIDENCE.reports", 19, 21, items, 1, 1),
-        "EVIDENCE.a11y": FieldText("EVIDENCE.a11y", 18, 18, (Item("/etc/passwd", 18, 9, 20),), 1, 1),
+        "EVIDENCE.reports": FieldText("EVIDENCE.reports", 19, 21, items, 1),
+        "EVIDENCE.a11y": FieldText("EVIDENCE.a11y", 18, 18, (Item("/etc/passwd", 18, 9),), 1),
     }
     report = judge_evidence(answer, root=tmp_path, protocol=DEFAULT_PROTOCOL, places=places_of(fields))
     placed = [(f.code, f.field, f.line, f.column) for f in report.findings if f.level == "error"]
@@ -210,40 +183,10 @@ def test_each_refused_entry_is_reported_at_its_place(tmp_path: Path) -> None:
     assert report.verified == ()
 
 
-def test_an_entry_that_the_envelope_refused_is_not_reported_twice_and_not_verified(tmp_path: Path) -> None:
-    answer = envelope([REVIEW], {"reports": ["/etc/passwd", "artifacts/none.md"]})
-    places = {"EVIDENCE.reports[0]": (9, 11), "EVIDENCE.reports[1]": (9, 24)}
-    known = [Finding("ENV309", "error", "EVIDENCE.reports", "m", "f", "e", "x", 9, 11, "s")]
-    report = judge_evidence(answer, root=tmp_path, protocol=DEFAULT_PROTOCOL, places=places, known=known)
-    assert (codes(report.findings), report.verified) == (["EVD508"], ())
-
-
-def test_a_claim_without_entries_is_left_to_the_envelope_but_never_verified(tmp_path: Path) -> None:
-    report = alone(tmp_path, [VISUAL, "GATE-OTHER"], {})
-    assert (report.findings, report.verified) == ((), ())
-
-
-def test_a_file_cited_for_two_gates_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = put(tmp_path, "artifacts/reports/HOME-UI-001/1/a.md", "x")
-    seen: list[str] = []
-    real = judge.read_evidence
-
-    def count(root: Path, path: str) -> Any:
-        seen.append(path)
-        return real(root, path)
-
-    monkeypatch.setattr(judge, "read_evidence", count)
-    report = alone(tmp_path, [REVIEW, "GATE-OTHER"], {"reports": [path], "console": [path]})
-    assert (seen, set(report.verified)) == ([path], {REVIEW, "GATE-OTHER"})
-
-
-def test_an_answer_citing_too_many_files_or_bytes_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cited = [put(tmp_path, f"artifacts/reports/{i}.md", "x") for i in range(judge.MAX_ENTRIES + 1)]
-    assert codes(alone(tmp_path, [], {"reports": cited}).findings) == ["EVD517"]
-    monkeypatch.setattr(judge, "MAX_TOTAL_BYTES", 150)
+def test_an_answer_citing_too_much_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cited = [put(tmp_path, f"artifacts/{name}.md", "x" * 60) for name in "abc"]
     monkeypatch.setattr(judge, "MAX_EVIDENCE_BYTES", 100)
-    cited = [put(tmp_path, f"artifacts/{name}.md", "x" * 60) for name in "ab"]
-    assert codes(alone(tmp_path, [], {"reports": cited}).findings) == ["EVD517"]
+    assert codes(alone(tmp_path, [], {"reports": cited}).findings) == ["EVD513"]
 
 
 UNIT = GateSpec("GATE-UNIT", "tests", None, ("reports",), check="command", grade="runner", command=("make", "test"))
@@ -266,11 +209,6 @@ def test_a_command_log_that_an_agent_wrote_does_not_pass_its_gate(tmp_path: Path
     assert (codes(report.findings), report.verified) == (["EVD520"], ())
 
 
-def test_a_run_needs_both_its_collections_and_its_binding(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="binding"):
-        judge_evidence(envelope(), root=tmp_path, protocol=DEFAULT_PROTOCOL, collected=[])
-
-
 def test_a_fresh_collection_is_judged_by_its_bytes_and_not_by_its_word(tmp_path: Path) -> None:
     good, bad = visual(tmp_path), a11y(tmp_path, result=axe(rule("label", "critical", "#a")))
     assert bad.ok
@@ -281,15 +219,14 @@ def test_a_fresh_collection_is_judged_by_its_bytes_and_not_by_its_word(tmp_path:
     assert not judged.ok
 
 
-def test_a_collection_of_another_gate_binding_or_content_is_refused(tmp_path: Path) -> None:
+def test_a_collection_of_another_binding_or_content_is_refused(tmp_path: Path) -> None:
     made = a11y(tmp_path)
 
-    def judged(binding: Binding = BINDING, gate: str | None = None) -> list[str]:
-        report = judge_collection(made, root=tmp_path, protocol=DEFAULT_PROTOCOL, binding=binding, gate=gate)
+    def judged(binding: Binding = BINDING) -> list[str]:
+        report = judge_collection(made, root=tmp_path, protocol=DEFAULT_PROTOCOL, binding=binding)
         assert not report.ok
         return codes(report.findings)
 
-    assert "EVD568" in judged(gate=VISUAL)
     assert judged(replace(BINDING, attempt=2)) == ["EVD562"]
     put(tmp_path, made.files[0].path, json.dumps(axe(rules=50)))
     assert judged() == ["EVD561"]
@@ -304,9 +241,4 @@ def test_verifying_again_finds_every_file_that_changed(tmp_path: Path) -> None:
     (tmp_path / made.files[1].path).unlink()
     (tmp_path / made.files[2].path).unlink()
     (tmp_path / made.files[2].path).symlink_to("375.png")
-    assert codes(verify_again(made.files, tmp_path)) == ["EVD567", "EVD508", "EVD509"]
-
-
-def test_a_root_that_is_gone_is_an_error_of_the_caller(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
-        alone(tmp_path / "gone", [], {"reports": ["artifacts/x.md"]})
+    assert codes(verify_again(made.files, tmp_path)) == ["EVD561", "EVD508", "EVD509"]

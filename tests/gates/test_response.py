@@ -4,32 +4,27 @@ from pathlib import Path
 
 import pytest
 
-from interlock.envelope import DEFAULT_PROTOCOL, MAX_BYTES, render
+from interlock.envelope import Case, render
 from interlock.envelope.template import example, template
-from interlock.gates.response import Expected, distinct_gates, judge_response
+from interlock.gates.response import distinct_gates, judge_response
 
 PASSED = render(example("a11y-auditor", task_id="HOME-UI-001"))
-WAITING = Expected(current_status="QA_IN_PROGRESS")
+WAITING = Case(current_status="QA_IN_PROGRESS", inputs="warn")
 
 
 @pytest.mark.parametrize("evidence", [True, False])
 def test_a_file_that_is_not_there_is_found_when_evidence_is_read(tmp_path: Path, *, evidence: bool) -> None:
-    report = judge_response(
-        PASSED, root=str(tmp_path), protocol=DEFAULT_PROTOCOL, inputs="warn", expected=WAITING, max_bytes=MAX_BYTES,
-        evidence=evidence,
-    ).report  # fmt: skip
+    report = judge_response(PASSED, WAITING, root=str(tmp_path), evidence=evidence).report
     assert report.ok is not evidence
     assert report.verdict == (None if evidence else "PASS")
 
 
 def test_an_input_is_looked_for_below_the_root(tmp_path: Path) -> None:
-    text = template("frontend-implementer", task_id="HOME-UI-001", inputs=["brief.md"], outcome="blocked")
+    form = template("frontend-implementer", task_id="HOME-UI-001", outcome="blocked")
+    text = form.replace("<path of each file that was used>", "brief.md")
 
     def codes() -> set[str]:
-        report = judge_response(
-            text, root=str(tmp_path), protocol=DEFAULT_PROTOCOL, inputs="must-exist", expected=Expected(),
-            max_bytes=MAX_BYTES,
-        ).report  # fmt: skip
+        report = judge_response(text, Case(), root=str(tmp_path)).report
         return {finding.code for finding in report.findings if finding.field == "INPUTS_USED"}
 
     missing = codes()

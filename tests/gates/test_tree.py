@@ -2,62 +2,29 @@
 
 import fnmatch
 import os
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from interlock.gates import tree
 from interlock.gates.errors import TreeError
-from interlock.gates.evidence import PARTS
 from interlock.gates.patterns import compile_scope, expand
-from interlock.gates.tree import MAX_FILE_BYTES, digest_of, every_file, in_scope, tree_diff, tree_digest, tree_files
+from interlock.gates.tree import digest_of, in_scope, tree_diff, tree_digest, tree_files
 from tests.gates.support import put
 from tests.refusals import raises_code, raises_with
 from tests.table import each_row
 
-MATCHES = {
-    "plain name": ("site/index.html", "site/index.html", True),
-    "star stays in one name": ("site/*", "site/css/a.css", False),
-    "star in a name": ("site/*.html", "site/index.html", True),
-    "question mark": ("a?c", "abc", True),
-    "question mark is one character": ("a?c", "ac", False),
-    "class": ("v[0-9].md", "v7.md", True),
-    "class of others": ("v[!0-9].md", "v7.md", False),
-    "two stars reach everything below": ("site/**", "site/css/deep/a.css", True),
-    "two stars are not the folder itself": ("site/**", "site", False),
-    "two stars inside may be nothing": ("a/**/b", "a/b", True),
-    "two stars inside may be much": ("a/**/b", "a/x/y/b", True),
-    "two stars in front": ("**/a.py", "a.py", True),
-    "two stars twice": ("**/x/**/y", "a/x/b/y", True),
-    "final slash means below": ("site/", "site/a/b", True),
-    "class of a bracket": ("v[[]x", "v[x", True),
-    "inverted class": ("src/[!a]x", "src/^x", True),
-    "inverted class as in regular expressions": ("src/[^a]x", "src/bx", True),
-    "what an inverted class leaves out": ("src/[^a]x", "src/ax", False),
-    "two classes": ("[ab][!]]c", "b-c", True),
-    "either": ("docs/{a,b}.md", "docs/b.md", True),
-    "either with folders": ("{src/*,docs/**}", "docs/x/y", True),
-    "either in either": ("{a,b{c,d}}", "bd", True),
-    "neither": ("docs/{a,b}.md", "docs/c.md", False),
-    "dot files count": ("site/*", "site/.htaccess", True),
-    "case counts": ("Site/*", "site/a", False),
-    "whole path": ("b", "a/b", False),
-}
+REFUSED = (
+    r"/site/** ~/x C:/x ../x a/../b ./a a//b a\b a[b a[] a[!] [a]b[ {a a} a}{b {a,/b} .git/config artifacts/** "
+    ".interlock/x {src,artifacts}/* /"
+)
 
 
-@each_row(("pattern", "path", "expected"), MATCHES.values(), ids=MATCHES.keys())
-def test_a_pattern_matches_whole_paths(pattern: str, path: str, *, expected: bool) -> None:
-    assert compile_scope([pattern]).matches(path) is expected
-
-
-REFUSED = [
-    "", "/site/**", "~/x", "C:/x", "../x", "a/../b", "./a", "a//b", "a\\b", "a\nb", "a[b", "a[]", "a[!]", "[a]b[",
-    "{a", "a}", "a}{b", "{a,/b}", ".git/config", "artifacts/**", ".interlock/x", "{src,artifacts}/*", "/",
-]  # fmt: skip
-
-
-@each_row("pattern", REFUSED)
+@each_row("pattern", ["", "a\nb", *REFUSED.split()])
 def test_a_pattern_that_leaves_the_tree_or_is_none_is_refused(pattern: str) -> None:
     with raises_with(TreeError, code="TREE102", path=pattern) as refused:
         compile_scope(["ok/**", pattern])
@@ -88,34 +55,6 @@ names = st.sampled_from(["a", "b", "ab", "ba", "aab", "c"])
 @given(st.lists(steps, min_size=1, max_size=6), st.lists(names, min_size=1, max_size=6))
 def test_patterns_match_as_trying_every_split_does(pattern: list[str], path: list[str]) -> None:
     assert compile_scope(["/".join(pattern)]).matches("/".join(path)) is brute(pattern, path)
-
-
-@given(
-    st.lists(st.lists(steps, min_size=1, max_size=3), min_size=1, max_size=2),
-    st.lists(steps, max_size=3),
-    st.lists(names, min_size=1, max_size=3),
-    st.lists(names, min_size=1, max_size=3),
-)
-def test_a_folder_that_a_scope_covers_holds_nothing_that_it_leaves_out(
-    patterns: list[list[str]], taken_out: list[str], folder: list[str], below: list[str]
-) -> None:
-    scope = compile_scope(["/".join(p) for p in patterns] + ["!" + "/".join(taken_out)] * bool(taken_out))
-    path = "/".join(folder + below)
-    assert scope.matches(path) or not scope.covers("/".join(folder))
-
-
-def test_a_folder_is_covered_when_everything_below_it_is_in_scope() -> None:
-    scope = compile_scope(["src/**", "doc/*", "web/**/*.ts", "!src/gen/**"])
-    assert [f for f in ("src/app", "src/gen", "src", "doc", "web", "srcs") if scope.covers(f)] == ["src/app"]
-
-
-@given(
-    st.lists(st.lists(steps, min_size=1, max_size=4), min_size=2, max_size=3), st.lists(names, min_size=1, max_size=4)
-)
-def test_braces_match_what_any_of_their_choices_matches(patterns: list[list[str]], path: list[str]) -> None:
-    choices = ["/".join(pattern) for pattern in patterns]
-    whole = compile_scope(["{" + ",".join(choices) + "}"])
-    assert whole.matches("/".join(path)) is any(compile_scope([c]).matches("/".join(path)) for c in choices)
 
 
 @given(
@@ -239,23 +178,57 @@ def test_the_caches_of_a_gates_command_void_nothing(tmp_path: Path) -> None:
     assert tree_digest(tmp_path, ["src/**"]) == before
 
 
-def test_what_is_passed_by_is_not_even_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    put(tmp_path, "reports/review.md", "read")
-    put(tmp_path, "reports/.0123456789abcdef.24589.part", "half of a log")
-    opened: list[str] = []
-    real = os.open
-
-    def noted(path: str, *given: int) -> int:
-        opened.append(path)
-        return real(path, *given)
-
-    monkeypatch.setattr(os, "open", noted)
-    assert list(every_file(tmp_path, "reports", but=(PARTS,))) == ["reports/review.md"]
-    assert [path for path in opened if path.endswith(".part")] == []
+def rewrite(path: Path, text: str) -> None:
+    """Write a file in place, with the times that it had."""
+    times = path.stat()
+    path.write_text(text)
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
 
 
-def test_a_file_that_would_be_read_for_minutes_is_refused(tmp_path: Path) -> None:
-    with (tmp_path / "huge.bin").open("wb") as file:
-        file.truncate(MAX_FILE_BYTES + 1)
-    with raises_with(TreeError, code="TREE106", path="huge.bin"):
-        tree_files(tmp_path, ["**"])
+CHANGES: dict[str, Callable[[Path], object]] = {
+    "same size and times": lambda root: rewrite(root / "src/a.py", "b = 2\n"),
+    "another file by its name": lambda root: (root / put(root, "new", "b = 2\n")).replace(root / "src/a.py"),
+    "executable": lambda root: (root / "src/a.py").chmod(0o755),
+    "a link in its place": lambda root: ((root / "src/a.py").unlink(), (root / "src/a.py").symlink_to("deep/b.py")),
+    "two folders change places": lambda root: (
+        (root / "src/deep").rename(root / "x"),
+        (root / "src/wide").rename(root / "src/deep"),
+        (root / "x").rename(root / "src/wide"),
+    ),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
+def test_a_look_by_stamps_reads_what_changed_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: Callable[[Path], object]
+) -> None:
+    monkeypatch.setattr(tree, "_SETTLED_NS", -(10**12))
+    put(tmp_path, "src/a.py", "a = 1\n")
+    put(tmp_path, "src/deep/b.py", "b")
+    put(tmp_path, "src/wide/b.py", "c")
+    before = tree_files(tmp_path, ["src/**"], contents=False)
+    with monkeypatch.context() as patched:
+        patched.setattr(tree, "_value", None)
+        assert tree_files(tmp_path, ["src/**"], contents=False) == before
+    time.sleep(0.02)  # the clock of a file system is coarser than ours
+    change(tmp_path)
+    assert tree_files(tmp_path, ["src/**"], contents=False) == tree_files(tmp_path, ["src/**"]) != before
+
+
+def test_what_has_just_changed_is_read_whatever_its_stamp_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(tmp_path, "src/a.py", "a")
+    before = tree_files(tmp_path, ["src/**"], contents=False)
+
+    def noted(_root: str, path: str) -> str:
+        return f"read {path}"
+
+    monkeypatch.setattr(tree, "_value", noted)
+    assert tree_files(tmp_path, ["src/**"], contents=False) == {"src/a.py": "read src/a.py"} != before
+
+
+def test_a_file_that_would_be_read_for_minutes_is_refused_although_it_takes_no_room(tmp_path: Path) -> None:
+    put(tmp_path, "src/a.bin", "")
+    os.truncate(tmp_path / "src/a.bin", tree.MAX_FILE_BYTES + 1)
+    with raises_with(TreeError, code="TREE104", path="src/a.bin") as refused:
+        tree_files(tmp_path, ["src/**"])
+    assert "File too large" in refused.value.message

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -95,9 +95,11 @@ class Scripted:
 
 def asks_of(view: RunView, root: Path) -> dict[str, Ask]:
     """Return the asks that a run waits for, by role, as agents outside get them."""
-    names = ("run_id", "task_id", "role", "attempt", "turn", "reask", "step", "prompt", "system", "tree", "evidence",
-             "reports_dir")  # fmt: skip
-    return {item.role: Ask(root=str(root), **{name: item.request[name] for name in names}) for item in view.waiting}
+    given = {row.name for row in fields(Ask)} - {"root"}
+    return {
+        item.role: Ask(root=str(root), **{name: value for name, value in item.request.items() if name in given})
+        for item in view.waiting
+    }
 
 
 def drop_last_line(root: Path, run_id: str) -> None:
@@ -120,9 +122,9 @@ class Project:
         """Start a run of the task."""
         return start_run(self.root, self.task, run_id=run_id, roles=tuple(self.runners))
 
-    def drive(self, run_id: str, *, take_up: bool = False, **answers: str) -> RunView:
+    def drive(self, run_id: str, **answers: str) -> RunView:
         """Take a run on."""
-        return drive(run_id, root=self.root, runners=self.runners, answers=answers, take_up=take_up)
+        return drive(run_id, root=self.root, runners=self.runners, answers=answers)
 
     def run(self) -> RunView:
         """Start a run and take it as far as it goes."""
@@ -185,21 +187,6 @@ def make_project(root: Path) -> Project:
     return Project(root, runners, task)
 
 
-def without_linter(project: Project) -> Path:
-    """Let a project have a linter that is gone once the builder has worked, and return its path."""
-    config, linter = project.root / "interlock.toml", project.root / "linter"
-    config.write_text(config.read_text().replace('["sh", "lint.sh"]', '["./linter"]'))
-    linter.write_text("#!/bin/sh\n! grep -q '\t' src/greeting.txt\n")
-    linter.chmod(0o755)
-
-    def answer(ask: Ask) -> str:
-        linter.rename(linter.with_name("gone"))
-        return build()(ask)
-
-    project.runners["builder"] = Scripted([answer])
-    return linter
-
-
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
     """Return a project whose builder writes a good greeting at once."""
@@ -244,8 +231,11 @@ def spelling(path: str = "", **more: tuple[str, ...]) -> Answer:
             (Path(ask.root) / cited).parent.mkdir(parents=True, exist_ok=True)
             (Path(ask.root) / cited).write_text("no mistakes\n")
         return envelope(
-            ask, "QA_IN_PROGRESS", gates_required=(*GATES, "GATE-SPELLING"),
-            gates_passed=("GATE-MSG-STRICT", "GATE-SPELLING"), evidence={**NO_EVIDENCE, **more, "reports": (cited,)},
-        )  # fmt: skip
+            ask,
+            "QA_IN_PROGRESS",
+            gates_required=(*GATES, "GATE-SPELLING"),
+            gates_passed=("GATE-MSG-STRICT", "GATE-SPELLING"),
+            evidence={**NO_EVIDENCE, **more, "reports": (cited,)},
+        )
 
     return answer

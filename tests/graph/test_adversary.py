@@ -10,12 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from interlock import agents
 from interlock.agents import Ask
-from interlock.graph import RunBusyError, RunDamagedError, start_run
+from interlock.graph import RunDamagedError
 from interlock.graph.engine.folder import journal_path
 from interlock.graph.task.runs import drive, view_run
 from interlock.graph.task.store import RunStore
-from interlock.journal import Journal
+from interlock.graph.verify import verify_journal
+from interlock.journal import Journal, JournalError, canonical
 from tests.graph.conftest import (
     GATES,
     NO_EVIDENCE,
@@ -61,24 +63,12 @@ def test_an_answer_laid_out_for_a_later_ask_is_never_read(project: Project) -> N
         store = RunStore(Path(ask.root), ask.run_id)
         mine = [path.stem for path in (run_folder(ask) / "answers").glob("*")]
         for name in ("1.1-reviewer-0", "1.1-reviewer-0.", *(stem.replace("builder", "reviewer") for stem in mine)):
-            store.keep_answer(name, reviewing(reviewer))
+            store.keep_answer(name, agents.Answer(reviewing(reviewer)), costs=False)
 
     project.runners["builder"] = Scripted(["no envelope", first(plant, build())])
     project.runners["reviewer"] = Scripted([lambda ask: envelope(ask, "BLOCKED", fail_reasons=("GATE-REVIEW: no",))])
     assert project.run().status == "BLOCKED"
     assert outcomes(project, "reviewer") == ["fail"]
-
-
-def test_an_answer_that_a_crash_cut_off_is_read_again_and_not_asked_twice(project: Project) -> None:
-    def crash(ask: Ask) -> str:
-        raise ZeroDivisionError
-
-    project.runners["reviewer"] = Scripted([crash, reviewing])
-    run_id = project.start()
-    with pytest.raises(ZeroDivisionError):
-        project.drive(run_id)
-    assert project.drive(run_id).status == "APPROVED"
-    assert [len(project.asks(role)) for role in ("builder", "tester", "reviewer")] == [1, 1, 2]
 
 
 @pytest.mark.parametrize(
@@ -95,6 +85,28 @@ def test_a_journal_line_that_an_agent_wrote_stops_the_run(project: Project, key:
         with pytest.raises(RunDamagedError):
             project.drive(run_id)
     assert view_run(run_id, root=project.root).status == "IN_PROGRESS"
+
+
+@pytest.mark.parametrize("place", [0, -1])
+def test_a_journal_line_that_an_agent_rewrote_with_its_hash_blocks_the_approval(project: Project, place: int) -> None:
+    def rewrite(ask: Ask) -> None:
+        path = journal_path(Path(ask.root))
+        lines = path.read_bytes().splitlines(keepends=True)
+        row = json.loads(lines[place])
+        del row["hash"]
+        row["at"] = f"2020{row['at'][4:]}"
+        row["hash"] = hashlib.sha256(canonical(row)).hexdigest()
+        lines[place] = canonical(row) + b"\n"
+        with path.open("r+b") as file:
+            file.write(b"".join(lines))
+
+    project.runners["reviewer"] = Scripted([first(rewrite, reviewing)])
+    run_id = project.start()
+    for _ in range(2):
+        with pytest.raises((RunDamagedError, JournalError)):
+            project.drive(run_id)
+    assert view_run(run_id, root=project.root).status == "READY_FOR_REVIEW"
+    assert verify_journal(project.root).problems != ()
 
 
 def written_into(project: Project, run_id: str) -> None:
@@ -120,18 +132,20 @@ def task_swapped(project: Project, run_id: str) -> None:
 @pytest.mark.parametrize(
     ("role", "harm"),
     [
-        ("reviewer", written_into), ("reviewer", frozen_file_edited), ("reviewer", Project.drop_last_line),
-        ("reviewer", checkpoints_removed), ("builder", task_swapped),
+        ("reviewer", written_into),
+        ("reviewer", frozen_file_edited),
+        ("reviewer", Project.drop_last_line),
+        ("reviewer", checkpoints_removed),
+        ("builder", task_swapped),
     ],
-)  # fmt: skip
-@pytest.mark.parametrize("answer", ["", "nonsense"])
+)
 def test_records_that_were_changed_while_the_run_sleeps_stop_it(
-    project: Project, role: str, harm: Callable[[Project, str], None], answer: str
+    project: Project, role: str, harm: Callable[[Project, str], None]
 ) -> None:
     view = project.waiting(role)
     harm(project, view.run_id)
     with pytest.raises(RunDamagedError):
-        drive(view.run_id, root=project.root, runners=project.runners, answers={role: answer} if answer else {})
+        drive(view.run_id, root=project.root, runners=project.runners, answers={role: "nonsense"})
 
 
 def test_a_run_never_takes_the_id_of_a_run_that_the_journal_knows(project: Project) -> None:
@@ -141,19 +155,6 @@ def test_a_run_never_takes_the_id_of_a_run_that_the_journal_knows(project: Proje
     (project.root / SRC).unlink()
     view = project.run()
     assert (view.run_id, view.status) == ("HELLO-001.2", "APPROVED")
-
-
-def test_a_start_that_was_cut_off_leaves_its_run_id_free(project: Project) -> None:
-    (project.root / ".interlock/runs/HELLO-001.1").mkdir(parents=True)
-    assert [project.start(), project.start()] == ["HELLO-001.1", "HELLO-001.2"]
-    assert project.drive("HELLO-001.2").status == "APPROVED"
-
-
-def test_a_run_id_belongs_to_one_task_alone(project: Project) -> None:
-    start_run(project.root, project.task, run_id="mine", roles=tuple(project.runners))
-    start_run(project.root, project.task, run_id="mine", roles=tuple(project.runners))
-    with pytest.raises(RunBusyError):
-        start_run(project.root, replace(project.task, task="Other"), run_id="mine", roles=tuple(project.runners))
 
 
 # -- evidence ----------------------------------------------------------------------------------------------------
@@ -167,35 +168,18 @@ def test_evidence_that_an_earlier_run_of_the_task_left_does_not_count(spelled: P
     assert set(outcomes(spelled, "spelling")[1:]) == {"invalid"}
 
 
-def test_evidence_laid_out_for_a_later_attempt_does_not_count(spelled: Project) -> None:
-    path = "artifacts/reports/HELLO-001/2/spelling.md"
-
-    def plant(ask: Ask) -> None:
-        (Path(ask.root) / path).parent.mkdir(parents=True, exist_ok=True)
-        (Path(ask.root) / path).write_text("no mistakes\n")
-
-    answer = widened(build())
-
-    def wrong(ask: Ask) -> str:
-        text = answer(ask)
-        (Path(ask.root) / SRC).write_text("wrong\n")
-        return text
-
-    spelled.runners["builder"] = Scripted([first(plant, wrong), answer])
-    spelled.runners["spelling"] = Scripted([spelling(), spelling(path)])
-    view = spelled.run()
-    assert (view.status, view.values["attempt"]) == ("BLOCKED", 2)
-
-
 def test_the_evidence_of_another_roles_gate_certifies_nothing(spelled: Project) -> None:
     spelled.runners["tester"] = Scripted(
         [
             lambda ask: envelope(
-                ask, "QA_IN_PROGRESS", gates_required=(*GATES, "GATE-SPELLING"),
-                gates_passed=("GATE-MSG-STRICT", "GATE-TESTS"), evidence={**NO_EVIDENCE, "reports": (forged(ask),)},
+                ask,
+                "QA_IN_PROGRESS",
+                gates_required=(*GATES, "GATE-SPELLING"),
+                gates_passed=("GATE-MSG-STRICT", "GATE-TESTS"),
+                evidence={**NO_EVIDENCE, "reports": (forged(ask),)},
             )
         ]
-    )  # fmt: skip
+    )
     spelled.runners["builder"] = Scripted([wrong_build])
     view = spelled.run()
     assert view.status == "BLOCKED"
@@ -224,91 +208,11 @@ def test_one_file_cited_under_two_keys_blocks_with_its_name(spelled: Project) ->
     assert path in view.values["fail_reasons"][0]
 
 
-def test_collected_evidence_that_was_deleted_is_no_pass(project: Project) -> None:
-    def delete(ask: Ask) -> None:
-        shutil.rmtree(Path(ask.root) / "artifacts/reports")
-
-    project.runners["reviewer"] = Scripted([first(delete, reviewing)])
-    project.task = replace(project.task, run={"max_rework": 0})
-    view = project.run()
-    assert (view.status, view.values["cause"]) == ("BLOCKED", "evidence")
-
-
 def test_a_command_that_changes_the_files_passes_nothing(project: Project) -> None:
     (project.root / "lint.sh").write_text("echo more >> src/greeting.txt\n")
     view = project.run()
     assert view.status == "BLOCKED"
     assert "READY_FOR_REVIEW" not in project.path()
-
-
-def test_an_agent_may_list_a_gate_that_the_run_itself_passed_and_cite_its_log(project: Project) -> None:
-    def citing(ask: Ask) -> str:
-        reviewing(ask)
-        log = f"{ask.reports_dir}/GATE-LINT.log"
-        passed = ("GATE-MSG-STRICT", "GATE-LINT", "GATE-REVIEW")
-        reports = {**NO_EVIDENCE, "reports": (f"{ask.reports_dir}/review.md", log)}
-        return envelope(ask, "READY_FOR_REVIEW", gates_passed=passed, evidence=reports)
-
-    project.runners["reviewer"] = Scripted([citing])
-    assert project.run().status == "APPROVED"
-    assert len(project.asks("reviewer")) == 1
-
-
-def test_a_kept_copy_that_was_laid_out_before_is_replaced_by_the_true_bytes(project: Project) -> None:
-    project.run()
-    objects = project.root / "artifacts/interlock/objects"
-    digests = {row["sha256"] for entry in project.entries("evidence") for row in entry.data["files"]}
-    for digest in digests:
-        (objects / digest[:2] / digest).write_bytes(b"junk")
-    (project.root / SRC).unlink()
-    project.run()
-    for row in (row for entry in project.entries("evidence") for row in entry.data["files"]):
-        kept = (objects / row["sha256"][:2] / row["sha256"]).read_bytes()
-        assert hashlib.sha256(kept).hexdigest() == row["sha256"]
-
-
-def test_a_link_where_copies_are_kept_is_not_followed(project: Project, tmp_path: Path) -> None:
-    elsewhere = project.root / "elsewhere"
-    elsewhere.mkdir()
-
-    def link(ask: Ask) -> None:
-        objects = Path(ask.root) / "artifacts/interlock/objects"
-        if not objects.is_symlink():
-            objects.symlink_to(elsewhere)
-
-    project.runners["builder"] = Scripted([first(link, build())])
-    run_id = project.start()
-    with pytest.raises(RunDamagedError):
-        project.drive(run_id)
-    assert list(elsewhere.iterdir()) == []
-    (project.root / "artifacts/interlock/objects").unlink()
-    assert project.drive(run_id).status == "APPROVED"
-
-
-def test_a_link_at_the_temporary_name_of_an_answer_is_not_written_through(project: Project) -> None:
-    precious = project.root / "precious.txt"
-    precious.write_text("keep me")
-    real = RunStore.keep_answer
-
-    def plant(self: RunStore, key: str, text: str) -> None:
-        folder = self.folder / "answers"
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / f".{key}.txt.{os.getpid()}.part").symlink_to(precious)
-        real(self, key, text)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(RunStore, "keep_answer", plant)
-        assert project.run().status == "APPROVED"
-    assert precious.read_text() == "keep me"
-
-
-def test_a_script_in_scope_is_the_agents_to_change(project: Project) -> None:
-    def change(ask: Ask) -> None:
-        (Path(ask.root) / "check.sh").write_text("grep -qx hello src/greeting.txt && true\n")
-
-    project.task = replace(project.task, scope=("src/**", "check.sh"))
-    project.runners["builder"] = Scripted([first(change, build())])
-    assert project.run().status == "APPROVED"
 
 
 # -- files in scope ----------------------------------------------------------------------------------------------
@@ -323,17 +227,14 @@ def plant(ask: Ask) -> None:
     unreadable(ask).write_bytes(b"x")
 
 
-def test_a_scope_that_cannot_be_read_is_no_hand_over_and_no_crash(project: Project) -> None:
-    remove = first(lambda ask: unreadable(ask).unlink(), build())
-    project.runners["builder"] = Scripted([first(plant, build()), remove])
+def test_a_scope_that_cannot_be_read_goes_back_before_anybody_judges_it(project: Project) -> None:
+    project.runners["builder"] = Scripted([first(plant, build()), first(lambda ask: unreadable(ask).unlink(), build())])
     assert project.run().status == "APPROVED"
-    assert outcomes(project, "builder") == ["invalid", "handover"]
+    assert project.path()[:4] == ["IN_PROGRESS", "READY_FOR_QA", "BLOCKED", "IN_PROGRESS"]
 
 
-@pytest.mark.parametrize("role", ["tester", "reviewer"])
-def test_a_scope_that_becomes_unreadable_after_the_hand_over_goes_stale(project: Project, role: str) -> None:
-    answer = judge_log if role == "tester" else reviewing
-    project.runners[role] = Scripted([first(plant, answer), answer])
+def test_a_scope_that_becomes_unreadable_after_the_hand_over_goes_stale(project: Project) -> None:
+    project.runners["tester"] = Scripted([first(plant, judge_log), judge_log])
     remove = first(lambda ask: unreadable(ask).unlink(missing_ok=True), build("hello\n\n"))
     project.runners["builder"] = Scripted([build(), remove])
     assert project.run().status == "APPROVED"

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,20 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from interlock.agents import REMOTE, Ask
-from interlock.envelope import Envelope, render, validate
+from interlock.envelope import Case, Envelope, render, validate
 from interlock.gates import build_protocol
 from interlock.gates.config import load_config
-from interlock.gates.errors import ConfigError
 from interlock.graph import TaskError, start_run
-from interlock.graph.task.machine import START_NODE
-from interlock.graph.task.orchestrator import MAX_REASON_CHARS, MAX_REASONS, reason, repeated, statement
+from interlock.graph.task.orchestrator import MAX_REASON_CHARS, repeated, statement
 from interlock.graph.task.record import MAX_BYTES, bounded
-from interlock.graph.task.state import TaskState
 from interlock.graph.task.task import Task, task_from_mapping
 from interlock.graph.verify import verify_journal
 from tests.effort import examples
-from tests.graph.conftest import CONFIG, GATES, NO_EVIDENCE, Answer, Project, Scripted, asks_of, build, envelope
-from tests.graph.test_adversary import SRC, outcomes
+from tests.graph.conftest import CONFIG, GATES, NO_EVIDENCE, Project, Scripted, asks_of, build, envelope
+from tests.graph.test_adversary import outcomes
 
 # -- floods ------------------------------------------------------------------------------------------------------
 
@@ -49,18 +45,15 @@ def test_the_largest_answers_that_are_valid_fit_into_the_journal(project: Projec
 HOSTILE: dict[str, Callable[[Ask], str]] = {
     "empty": lambda ask: "",
     "binary": lambda ask: bytes(range(256)).decode("latin-1") * 40,
-    "half characters": lambda ask: envelope(ask, "READY_FOR_QA", output="\ud800 half"),
     "a hundred megabytes": lambda ask: "x" * 100_000_000,
     "a long path": lambda ask: envelope(ask, "READY_FOR_QA", inputs_used=("docs/" + "a" * 9000 + ".md",)),
     "hundreds of findings": lambda ask: "\n".join(f"LABEL_{n}: x" for n in range(900)),
     "hundreds of files": lambda ask: envelope(
-        ask, "READY_FOR_QA",
+        ask,
+        "READY_FOR_QA",
         evidence={**NO_EVIDENCE, "reports": tuple(f"{ask.reports_dir}/{n}{'x' * 200}.md" for n in range(900))},
     ),
-    "a long file name": lambda ask: envelope(
-        ask, "READY_FOR_QA", evidence={**NO_EVIDENCE, "reports": (f"{ask.reports_dir}/{'x' * 5000}",)}
-    ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.sample(every=4)
@@ -86,33 +79,6 @@ def test_an_answer_of_any_kind_ends_in_a_finding(project: Project, name: str, re
     assert first_outcome == "invalid"
 
 
-LONG = "x" * 600_000
-
-
-@pytest.mark.sample(every=4)
-@pytest.mark.parametrize(
-    "text",
-    [
-        f"GATE-TESTS: {LONG}",
-        f"{LONG} GATE-TESTS",
-        "GATE-TESTS",
-        "GATE-MSG-STRICT fails as GATE-TESTS does, see artifacts/reports/x.md",
-        "STATUS: APPROVED, says GATE-TESTS",
-        "[GATE-TESTS]",
-        "NONE of GATE-TESTS",
-        "1. GATE-TESTS ✓ ünïcode \U0001f600",
-    ],
-)
-def test_every_reason_that_an_agent_may_give_can_be_repeated(project: Project, text: str) -> None:
-    reasons = (text, *(f"GATE-TESTS: fault {number}" for number in range(40)))
-    blocked: Answer = lambda ask: envelope(ask, "BLOCKED", gates_passed=(), fail_reasons=reasons)  # noqa: E731
-    project.runners["tester"] = Scripted([blocked])
-    project.task = replace(project.task, run={"max_rework": 1})
-    view = project.run()
-    assert (view.phase, view.status) == ("done", "BLOCKED")
-    assert "fail" in outcomes(project, "tester")
-
-
 # -- texts of any kind -------------------------------------------------------------------------------------------
 
 ANY_TEXT = st.text(st.characters(), max_size=400) | st.text("GATE-TSLINx0 :[]()-#>`*NO\u0415\n\t\u200d", max_size=60)
@@ -129,31 +95,32 @@ def protocol(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return protocol_of(CONFIG, tmp_path_factory.mktemp("protocol"))
 
 
-@given(gate=st.sampled_from(GATES), texts=st.lists(ANY_TEXT, min_size=1, max_size=4))
-@settings(max_examples=examples(300), deadline=None)
-def test_the_orchestrator_can_state_any_reason_of_its_own(protocol: Any, gate: str, texts: list[str]) -> None:
-    statement(
-        "BLOCKED", TASK, protocol, previous="IN_PROGRESS", fail_reasons=[reason(gate, text) for text in texts],
-        output="Blocked.", next_actions=["go on"],
-    )  # fmt: skip
-
-
 LINES = st.lists(ANY_TEXT.map(lambda text: " ".join(text.split())), min_size=1, max_size=4)
 
 
 @given(texts=LINES, gate=st.sampled_from(GATES))
-@settings(max_examples=examples(400), deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_the_orchestrator_can_repeat_whatever_passed_as_a_reason(protocol: Any, texts: list[str], gate: str) -> None:
     reasons = tuple(f"{text} {gate}".strip() if n % 2 else f"{gate} {text}".strip() for n, text in enumerate(texts))
     answer = render(
         Envelope(
-            status="BLOCKED", task_id="HELLO-001", task="x", assigned_agent="tester", reports_to="orchestrator",
-            inputs_used=(), gates_required=GATES, gates_passed=(), evidence=NO_EVIDENCE, fail_reasons=reasons,
-            output="x", next_actions=("y",),
+            status="BLOCKED",
+            task_id="HELLO-001",
+            task="x",
+            assigned_agent="tester",
+            reports_to="orchestrator",
+            inputs_used=(),
+            gates_required=GATES,
+            gates_passed=(),
+            evidence=NO_EVIDENCE,
+            fail_reasons=reasons,
+            output="x",
+            next_actions=("y",),
         )
-    )  # fmt: skip
+    )
     report = validate(
-        answer, agent="tester", task_id="HELLO-001", gates=GATES, current_status="QA_IN_PROGRESS", protocol=protocol
+        answer,
+        Case(agent="tester", task_id="HELLO-001", gates=GATES, current_status="QA_IN_PROGRESS", protocol=protocol),
     )
     if not report.ok or report.envelope is None:
         return
@@ -162,19 +129,11 @@ def test_the_orchestrator_can_repeat_whatever_passed_as_a_reason(protocol: Any, 
     statement("BLOCKED", TASK, protocol, previous="QA_IN_PROGRESS", fail_reasons=lines, output="x", next_actions=["y"])
 
 
-def test_reasons_are_repeated_once_and_at_most_so_many() -> None:
-    many = repeated(f"GATE-TESTS: fault {number}" for number in range(500))
-    assert len(many) == MAX_REASONS + 1
-    assert repeated(["GATE-TESTS: a", "GATE-TESTS:  a"]) == ["GATE-TESTS: a"]
-
-
-JSON = st.recursive(
-    st.none() | st.integers() | st.text(max_size=20), lambda inner: st.lists(inner, max_size=5), max_leaves=20
-)
+JSON = st.none() | st.integers() | st.text(max_size=20) | st.lists(st.text(max_size=20), max_size=5)
 
 
 @given(data=st.dictionaries(st.sampled_from("abcdefghij"), JSON), size=st.integers(0, 3000), count=st.integers(0, 300))
-@settings(max_examples=examples(80), deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 def test_whatever_is_bounded_fits_into_a_line(data: dict[str, Any], size: int, count: int) -> None:
     filled = {**data, **{f"list {name}": ["\U0001f600" * size] * count for name in range(11)}}
     assert len(json.dumps(bounded(filled))) <= MAX_BYTES
@@ -212,49 +171,3 @@ def test_a_task_that_no_envelope_or_scope_can_carry_is_refused_at_the_start(
         start_run(project.root, task_from_mapping({**base, **change}), roles=tuple(project.runners))
     assert any(word in problem for problem in caught.value.problems)
     assert not (project.root / ".interlock/runs").exists()
-
-
-@pytest.mark.parametrize("name", sorted({START_NODE, "command-gates", "status", "tree", "head", "outcome"}))
-def test_a_role_with_a_name_that_the_run_needs_is_refused(project: Project, name: str) -> None:
-    assert name in {START_NODE, "command-gates", *TaskState.__annotations__}
-    (project.root / "interlock.toml").write_text(CONFIG.replace("[roles.builder]", f"[roles.{name}]"))
-    project.runners[name] = project.runners.pop("builder")
-    with pytest.raises(TaskError) as caught:
-        project.start()
-    assert any(f"roles.{name}" in problem for problem in caught.value.problems)
-
-
-NO_NAMES = ("__start__", "QA_VERDICTS", "APPROVED", "tester.evidence", "a|b", "a:b", "prüfer", "x" * 65, "-", "anybody")
-
-
-@pytest.mark.parametrize("name", NO_NAMES)
-def test_a_role_name_that_is_none_is_refused_as_configuration(project: Project, name: str) -> None:
-    text = CONFIG.replace("[roles.tester]", f'[roles."{name}"]').replace('"tester"', f'"{name}"')
-    with pytest.raises(ConfigError):
-        protocol_of(text, project.root)
-
-
-@pytest.mark.parametrize(
-    "row",
-    [
-        'command = ["true"]\ncertifier = "tester"',
-        'check = "visual"\nevidence = ["screenshots", "console"]\ngrade = "runner"',
-    ],
-)
-def test_a_gate_whose_evidence_nobody_would_make_is_refused(project: Project, row: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        protocol_of(f"{CONFIG}\n[gates.GATE-MORE]\ntitle = 'more'\n{row}\n", project.root)
-    assert [problem.code for problem in caught.value.problems] == ["CFG217"]
-
-
-def test_budgets_of_nothing_leave_one_way_through(project: Project) -> None:
-    project.task = replace(project.task, run={"max_reasks": 0, "max_rework": 0, "max_progress": 0})
-    assert project.run().status == "APPROVED"
-    for role, answer in (("builder", "nonsense"), ("tester", "nonsense"), ("reviewer", "nonsense")):
-        kept = project.runners[role]
-        project.runners[role] = Scripted([answer])
-        (project.root / SRC).unlink(missing_ok=True)
-        view = project.run()
-        assert (view.phase, view.status, view.values["cause"]) == ("done", "BLOCKED", "protocol")
-        assert len(project.asks(role)) == 1
-        project.runners[role] = kept

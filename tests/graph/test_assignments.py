@@ -1,16 +1,11 @@
 """What a run puts into its assignments: what failed and where its log is, what changed, and what may be run."""
 
-import json
 from dataclasses import replace
-from hashlib import sha256
-from pathlib import Path
 
 import pytest
 
 from interlock.agents import Ask
-from interlock.graph.task.changes import read_start
-from interlock.graph.task.store import RunStore
-from tests.graph.conftest import Project, Scripted, build, envelope, judge_log, reviewing
+from tests.graph.conftest import Project, Scripted, build, judge_log, reviewing
 
 CHECK = "echo looking for hello\ngrep -qx hello src/greeting.txt\n"
 
@@ -41,8 +36,8 @@ def test_a_rework_quotes_the_log_of_the_command_and_names_it(project: Project) -
         assert "### GATE-TESTS" in lines
         assert "Its log, to be read whole: `artifacts/reports/HELLO-001/1/GATE-TESTS.log`" in lines
         assert "| looking for hello" in lines
-    assert (again.correction, corrected.correction.splitlines()[0]) == ("", "# Your last answer was refused")
-    assert corrected.correction in corrected.prompt
+    refused = "# Your last answer was refused"
+    assert (refused in again.prompt, refused in corrected.prompt) == (False, True)
     assert "GATE-TESTS: the tests fail" in corrected.prompt
 
 
@@ -80,34 +75,6 @@ def test_judges_of_commands_and_reviewers_read_the_diff_since_the_run_began(proj
         assert not any("same.txt" in line for line in lines)
 
 
-def test_what_changed_is_not_said_where_the_beginning_is_not_known(project: Project) -> None:
-    def forgets(ask: Ask) -> str:
-        store = RunStore(Path(ask.root), ask.run_id)
-        assert read_start(store) is not None
-        (store.folder / "start.json").write_text("[]")
-        return build()(ask)
-
-    project.runners |= {"builder": Scripted([forgets]), "reviewer": (reviewer := Scripted([reviewing]))}
-    assert project.run().status == "APPROVED"
-    assert "What changed since" not in reviewer.asks[0].prompt
-
-
-def test_an_old_text_that_was_altered_is_not_shown_as_the_old_one(project: Project) -> None:
-    (project.root / "src" / "greeting.txt").write_text("good morning\n", encoding="utf-8")
-
-    def alters(ask: Ask) -> str:
-        path = RunStore(Path(ask.root), ask.run_id).folder / "start.json"
-        kept = json.loads(path.read_text())
-        kept["texts"]["src/greeting.txt"] = "hello\nall as it was\n"
-        path.write_text(json.dumps(kept))
-        return build()(ask)
-
-    project.runners |= {"builder": Scripted([alters]), "reviewer": (reviewer := Scripted([reviewing]))}
-    assert project.run().status == "APPROVED"
-    assert "| - changed, in scope: src/greeting.txt" in reviewer.asks[0].prompt
-    assert "all as it was" not in reviewer.asks[0].prompt
-
-
 def test_a_builder_may_run_the_commands_of_the_task_and_of_its_gates_and_no_judge_may(project: Project) -> None:
     path = project.root / "interlock.toml"
     path.write_text(f'{path.read_text()}\n[commands]\nlook = ["cat", "src/greeting.txt"]\n')
@@ -116,22 +83,6 @@ def test_a_builder_may_run_the_commands_of_the_task_and_of_its_gates_and_no_judg
     assert asks["builder"][0].commands == {**gates, "look": ("cat", "src/greeting.txt")}
     assert "- GATE-TESTS: sh check.sh" in section(asks["builder"][0], "Commands you may run")
     assert all(not ask.commands for name in ("tester", "reviewer") for ask in asks[name])
-
-
-def test_no_assignment_of_a_task_without_a_page_mentions_one(project: Project) -> None:
-    for asks in rework(project).values():
-        for ask in asks:
-            assert "page" not in f"{ask.system}\n{ask.prompt}".lower()
-            assert f"{ask.system}\n{ask.prompt}".count("## The contract of your answer") == 1
-
-
-def test_a_correction_holds_the_findings_and_not_the_assignment(project: Project) -> None:
-    builder = Scripted([lambda ask: envelope(ask, "DONE"), build()])
-    project.runners["builder"] = builder
-    assert project.run().status == "APPROVED"
-    first, again = builder.asks
-    assert first.prompt not in again.correction
-    assert "ENV" in again.correction
 
 
 JUNIT = """
@@ -168,26 +119,3 @@ def test_an_assignment_says_how_a_sealed_gate_judges_and_a_rework_names_its_fail
     assert "1 test did not pass:" in lines
     named = next(at for at, line in enumerate(lines) if "test_says_hello" in line)
     assert "not hello" in lines[named + 1]
-
-
-@pytest.mark.long
-def test_a_reviewer_of_a_sealed_run_sees_the_changes_since_its_base_whatever_the_run_folder_says(
-    sealed: Project,
-) -> None:
-    def forges(ask: Ask) -> str:
-        path = RunStore(Path(ask.root), ask.run_id).folder / "start.json"
-        kept = json.loads(path.read_text())
-        for name, text in (("src/greeting.txt", "hello\n"), ("src/added.txt", "new\n")):
-            kept["files"][name] = f"100644 {sha256(text.encode()).hexdigest()}"
-            kept["texts"][name] = text
-        path.write_text(json.dumps(kept))
-        (Path(ask.root) / "src" / "added.txt").write_text("new\n")
-        return build()(ask)
-
-    sealed.runners |= {"builder": Scripted([forges]), "reviewer": (reviewer := Scripted([reviewing]))}
-    assert sealed.run().status == "APPROVED"
-    lines = section(reviewer.asks[0], "What changed since the run began")
-    assert {"| - added, in scope: src/added.txt", "| - changed, in scope: src/greeting.txt", "| -good morning"} <= {
-        *lines
-    }
-    assert not any("old.log" in line for line in lines)

@@ -10,8 +10,9 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 
-from interlock.agents import AgentConfigError, Ask, RunnerError
-from interlock.graph.task.runs import RunView, drive, start_run, view_run
+from interlock.agents import Ask, RunnerError
+from interlock.graph import TaskError
+from interlock.graph.task.runs import RunView, drive, start_run
 from tests.agents.chats import chat
 from tests.agents.providers.anthropic import Anthropic
 from tests.agents.providers.base import Reply, Request
@@ -23,7 +24,7 @@ TABLES = """
 runner = "chat"
 model = "anthropic:opus"
 base_url = "{build}"
-retries = 0
+options = {{ max_retries = 0 }}
 [agents.reviewer]
 runner = "chat"
 model = "openai:small"
@@ -107,7 +108,10 @@ class Hasty(Models):
         (self.root / PLACE).mkdir(parents=True, exist_ok=True)
         (self.root / path).write_text(f"# Review\n\nRead tree {tree[0]}. No objection.\n")
         said = str(request.json["messages"])
-        if "RUN615" in said and "read_file" not in said.partition("RUN615")[2].partition("total_lines")[0]:
+        if (
+            "EVIDENCE.reports" in said
+            and "read_file" not in said.partition("EVIDENCE.reports")[2].partition("total_lines")[0]
+        ):
             calls = [("read_file", {"path": "src/greeting.txt"}), ("view_evidence", {"path": path})]
             return Reply(tool_calls=calls, usage=(1, 1))
         evidence: Mapping[str, Any] = {"screenshots": (), "a11y": (), "console": (), "reports": (path,)}
@@ -126,19 +130,8 @@ def test_a_judge_that_never_opened_what_it_cites_is_asked_again(project: Project
     answers = [entry.data for entry in project.entries("answer") if entry.data["role"] == "reviewer"]
     assert [row["outcome"] for row in answers] == ["invalid", "pass"]
     refused = [(row["code"], row["field"]) for row in answers[0]["findings"]]
-    assert refused == [("RUN614", "INPUTS_USED"), ("RUN615", "EVIDENCE.reports")]
+    assert refused == [("RUN614", "INPUTS_USED"), ("RUN614", "EVIDENCE.reports")]
     assert view.status == "APPROVED"
-
-
-def test_what_a_runner_does_not_report_is_not_held_against_it(project: Project) -> None:
-    """The tester is a function: nobody knows what it opened."""
-    assert project.run().status == "APPROVED"
-    assert view_answers(project)["tester"].get("opened") is None
-
-
-def view_answers(project: Project) -> Mapping[str, Any]:
-    (run_id,) = {entry.run for entry in project.entries("run_started")}
-    return view_run(run_id, root=project.root).values["answers"]
 
 
 def test_a_provider_that_fails_stops_the_run_and_it_goes_on_when_it_is_resumed(project: Project) -> None:
@@ -152,25 +145,11 @@ def test_a_provider_that_fails_stops_the_run_and_it_goes_on_when_it_is_resumed(p
         assert go_on(project, run_id).status == "APPROVED"
 
 
-def test_the_turn_of_a_model_leaves_nothing_in_the_run_that_is_not_its_own(project: Project) -> None:
-    models = Models(project.root)
-    seen: list[Any] = []
-    with Anthropic(models.build) as building, OpenAI(models.judge) as judging:
-        run_id = begin(project, TABLES.format(build=building.url, judge=judging.url))
-        runners = {"tester": project.runners["tester"]}
-        view = drive(run_id, root=project.root, runners=runners, notice=seen.append)
-    assert "messages" not in view.values
-    assert {row["role"] for row in seen if row["kind"] == "working"} == {"builder", "reviewer"}
-    assert any(row["kind"] == "working" and row["tool"] == "write_file src/greeting.txt" for row in seen)
-    assert {row["kind"] for row in seen} >= {"asking", "answered", "working"}
-
-
 def test_a_budget_in_money_is_refused_at_the_start_where_a_price_is_missing(project: Project) -> None:
     text = TABLES.format(build="http://127.0.0.1:9", judge="http://127.0.0.1:9").replace("calls = 50", "usd = 5.0")
-    with pytest.raises(AgentConfigError) as caught:
+    with pytest.raises(TaskError) as caught:
         begin(project, text)
-    assert caught.value.key == "budget.usd"
-    assert '[prices."openai:small"]' in caught.value.fix
+    assert '[prices."openai:small"]' in caught.value.problems[0]
 
 
 class Trace(BaseCallbackHandler):

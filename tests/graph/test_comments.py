@@ -1,8 +1,5 @@
 """Comments of people on lines: kept once, given to the build role once, and consistent wherever a process is killed."""
 
-import json
-from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +7,7 @@ import pytest
 from interlock.agents import REMOTE, Ask
 from interlock.gates.config import load_config
 from interlock.graph import (
-    CommentError,
+    GraphError,
     UnknownRunError,
     abandon,
     comment,
@@ -22,7 +19,7 @@ from interlock.graph import (
 )
 from interlock.graph.task import comments as kept
 from interlock.graph.task.record import Recorder
-from interlock.journal import Journal, JournalUnwritten
+from interlock.journal import Journal
 from tests.graph.conftest import Project, Scripted, asks_of, build, envelope, judge_log
 
 TEXT = "say hello, not hullo"
@@ -83,7 +80,7 @@ def test_a_comment_goes_to_the_build_role_with_its_next_assignment_once(waiting:
     write(project, run_id, "two\r\nlines \u2028 and <b>", 0, "src/other file.txt")
     assert [row.number for row in comments(project.root, run_id)] == [1, 2]
     lines = [row for row in project.entries("comment") if row.run == f"{run_id}/beside"]
-    assert [dict(row.data) for row in lines] == [asdict(row) for row in comments(project.root, run_id)]
+    assert [row.data["text"] for row in lines] == [TEXT, "two lines and <b>"]
     assert whole(project)
 
     def progress(ask: Ask) -> str:
@@ -98,19 +95,9 @@ def test_a_comment_goes_to_the_build_role_with_its_next_assignment_once(waiting:
     ]
     assert "Comments on lines" not in after.prompt
     moves = [entry.data for entry in project.entries("status")]
-    assert [move.get("comments") for move in moves if move["to"] == "IN_PROGRESS"] == [None, [1, 2], None]
+    assert [move.get("comments") for move in moves if move["to"] == "IN_PROGRESS"] == [None, 2, None]
     assert whole(project)
     assert verify_journal(project.root).runs == 1
-
-
-@pytest.mark.long
-def test_a_refused_answer_is_asked_for_again_with_the_comments_of_its_assignment(waiting: tuple[Project, str]) -> None:
-    project, run_id = waiting
-    write(project, run_id)
-    project.runners["builder"] = Scripted(["no envelope", build()])
-    finish(project, run_id)
-    first, again = project.asks("builder")
-    assert given(first) == given(again) != []
 
 
 class Killed(BaseException):
@@ -125,9 +112,9 @@ def test_wherever_a_process_is_killed_each_comment_is_given_once_and_the_journal
     project, run_id = waiting
     extend, keep = Journal.extend, Recorder.keep
 
-    def killed(self: Any, *arguments: Any) -> Any:
+    def killed(self: Any, *arguments: Any, **named: Any) -> Any:
         if "after" in place:
-            extend(self, *arguments)
+            extend(self, *arguments, **named)
         raise Killed
 
     def dispatched(self: Any, run: str, key: str, kind: str, data: dict[str, Any]) -> Any:
@@ -167,7 +154,6 @@ def test_a_comment_can_be_written_while_the_run_is_driven(project: Project, monk
         return build("hullo\n" if ask.attempt == 1 else "hello\n")(ask)
 
     project.runners["builder"] = Scripted([meanwhile])
-    monkeypatch.setattr(kept, "MAX_GIVEN", 1)
     assert project.run().status == "APPROVED"
     assert [len(given(ask)) for ask in project.asks("builder")] == [0, 1]
     assert whole(project)
@@ -184,28 +170,13 @@ def test_comments_go_to_the_build_role_unless_a_person_reviews(project: Project,
     assert comments_go_to(policy) == ("review" if reviewer == "person" else "build")
 
 
-@pytest.mark.long
-def test_where_a_person_reviews_no_assignment_of_the_build_role_holds_comments(waiting: tuple[Project, str]) -> None:
-    project, run_id = waiting
-    project.runners["reviewer"] = REMOTE
-    write(project, run_id)
-    project.drive(run_id, tester=answer(project, run_id))
-    assert project.asks("builder")[-1].attempt == 2
-    assert given(project.asks("builder")[-1]) == []
-
-
 REFUSED: list[tuple[str, dict[str, Any]]] = [
     ("no text", {"text": " \n"}),
-    ("long text", {"text": "x" * (kept.MAX_TEXT_CHARS + 1)}),
-    ("no path", {"path": ""}),
+    ("long text", {"text": "x" * (kept.MAX_CHARS + 1)}),
     ("absolute", {"path": "/etc/passwd"}),
-    ("path of two lines", {"path": "a\nb"}),
-    ("long path", {"path": "x" * (kept.MAX_PATH_CHARS + 1)}),
     ("key in the path", {"path": "k3y-of-the-shop.txt"}),
     ("line", {"line": -1}),
     ("attempt", {"attempt": 2}),
-    ("attempt before the base", {"attempt": -1}),
-    ("nobody", {"by": ""}),
 ]
 
 
@@ -216,54 +187,13 @@ def test_a_comment_that_names_no_place_or_says_nothing_is_refused(
     monkeypatch.setenv("SHOP_API_KEY", "k3y-of-the-shop")
     good: dict[str, Any] = {"attempt": 1, "path": "src/a.txt", "line": 1, "text": "the k3y-of-the-shop", "by": "ada"}
     for name, harm in REFUSED:
-        with pytest.raises(CommentError) as caught:
+        with pytest.raises(GraphError) as caught:
             comment(project.root, run_id, **{**good, **harm})
         assert caught.value.code == "RUN650", name
     assert comments(project.root, run_id) == ()
     assert comment(project.root, run_id, **good).text == "the [SHOP_API_KEY]"
-    monkeypatch.setattr(kept, "MAX_COMMENTS", 1)
-    with pytest.raises(CommentError):
-        write(project, run_id)
     with pytest.raises(UnknownRunError):
         write(project, "NONE-1.1")
     assert abandon(project.root, run_id)
-    with pytest.raises(CommentError):
+    with pytest.raises(GraphError):
         write(project, run_id)
-
-
-def test_a_comment_that_was_changed_or_whose_line_is_gone_is_found_by_verification(
-    waiting: tuple[Project, str],
-) -> None:
-    project, run_id = waiting
-    for text in ("one", "two", "three"):
-        write(project, run_id, text)
-    folder = project.root / ".interlock/runs" / run_id / "comments"
-    row = json.loads((folder / "1.json").read_bytes())
-    (folder / "1.json").write_text(json.dumps({**row, "text": "another"}))
-    (folder / "4.json").write_text("[]")
-    assert [Path(item.path).name for item in verify_journal(project.root).problems] == ["1.json"]
-    (folder / "1.json").write_text(json.dumps(row))
-    assert whole(project)
-    project.drop_last_line(f"{run_id}/beside")
-    assert whole(project), "a process that was killed after the file leaves this"
-    project.drop_last_line(f"{run_id}/beside")
-    assert [Path(item.path).name for item in verify_journal(project.root).problems] == ["2.json"]
-    write(project, run_id, "four")
-    assert whole(project)
-
-
-@pytest.mark.long
-def test_a_journal_that_cannot_be_written_is_reported_and_the_comment_is_completed_later(
-    waiting: tuple[Project, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    project, run_id = waiting
-
-    def full(*_arguments: object) -> None:
-        raise JournalUnwritten("JRN733", "no space", path=project.root)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Journal, "extend", full)
-        with pytest.raises(JournalUnwritten):
-            write(project, run_id)
-    write(project, run_id)
-    assert [row.data["number"] for row in project.entries("comment")] == [1]

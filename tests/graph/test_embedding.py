@@ -1,13 +1,15 @@
 """The graph in other people's hands: a checkpointer of their own, a parent graph, LangGraph's own tools."""
 
+import asyncio
 import json
 import runpy
 from pathlib import Path
+from typing import Any
 
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 
-from interlock.graph import TaskError, app, task_graph
+from interlock.graph import TaskError, task_graph
 from tests.graph.conftest import Project
 
 REPO = Path(__file__).parents[2]
@@ -29,16 +31,26 @@ def test_the_example_embeds_the_graph_in_a_parent_graph(tmp_path: Path, capsys: 
     assert capsys.readouterr().out == "APPROVED: release\n"
 
 
-def test_langgraph_json_names_a_graph_that_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
+def compiled(name: str, **thread: str) -> Any:
     settings = json.loads((REPO / "langgraph.json").read_text(encoding="utf-8"))
-    path, _, name = settings["graphs"]["task"].partition(":")
-    monkeypatch.setenv("INTERLOCK_TASK", str(REPO / settings["env"]["INTERLOCK_TASK"]))
-    graph = runpy.run_path(str(REPO / path))[name]()
-    assert {"IN_PROGRESS", "APPROVED", "BLOCKED", "visual-qa", "code-reviewer"} <= set(graph.get_graph().nodes)
+    path, _, function = settings["graphs"][name].partition(":")
+    return asyncio.run(runpy.run_path(str(REPO / path))[function]({"configurable": thread}))
 
 
-def test_a_graph_without_its_task_says_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("INTERLOCK_TASK", raising=False)
-    with pytest.raises(TaskError) as caught:
-        app.task()
-    assert "INTERLOCK_TASK" in caught.value.message
+def test_langgraph_json_names_two_graphs_that_compile_and_have_schemas() -> None:
+    task, ticket = compiled("task"), compiled("ticket")
+    assert {"IN_PROGRESS", "APPROVED", "BLOCKED", "builder"} <= set(task.get_graph().nodes)
+    assert set(task.get_input_jsonschema()["properties"]) == {"run_id", "frozen"}
+    assert {"status", "fail_reasons"} <= set(task.get_output_jsonschema()["properties"])
+    assert {"fetch_ticket", "fail_closed"} <= set(ticket.get_graph().nodes)
+    assert "ticket_id" in ticket.get_input_jsonschema()["properties"]
+
+
+def test_a_task_of_the_users_own_is_served_in_its_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("INTERLOCK_TASK", str(REPO / "examples/landing-page/task.toml"))
+    assert {"visual-qa", "code-reviewer"} <= set(compiled("task", thread_id="one").get_graph().nodes)
+
+
+def test_no_thread_leads_out_of_the_folder_of_copies() -> None:
+    with pytest.raises(TaskError):
+        compiled("task", thread_id="../../elsewhere")

@@ -1,21 +1,11 @@
 """Why a run is where it is, as people and agents read it."""
 
+import shutil
+
 from interlock.graph.task.explain import explain_run
 from interlock.graph.task.runs import drive
-from tests.graph.conftest import Project, Scripted
-
-
-def test_what_blocked_the_task_is_not_shown_as_passed_and_what_to_do_fits_it(project: Project) -> None:
-    project.runners["builder"] = Scripted(["no envelope"])
-    view = project.run()
-    assert view.status == "BLOCKED"
-    gates = {row["gate"]: row["passed"] for row in explain_run(view, project.root)["gates"]}
-    assert gates["GATE-MSG-STRICT"] is False
-    assert "`max_reasks`" in explain_run(view, project.root)["next"][-1]
-    project.configure("[budget]\nusd = 1.0")
-    view = project.run()
-    assert view.status == "BLOCKED"
-    assert "limit" in explain_run(view, project.root)["next"][-1]
+from tests import warm
+from tests.graph.conftest import Project
 
 
 def test_no_gate_is_passed_before_an_envelope_came(project: Project) -> None:
@@ -30,3 +20,10 @@ def test_the_refusal_of_a_qa_role_that_is_asked_again_is_shown_at_once(project: 
     refusal = explain_run(view, project.root)["last_refusal"]
     assert (refusal["role"], refusal["reask"]) == ("tester", 0)
     assert refusal["findings"][0]["fix"]
+
+
+def test_a_clone_that_has_the_journal_alone_names_its_runs(project: Project) -> None:
+    run_id = project.run().run_id
+    shutil.rmtree(project.root / ".interlock")
+    said = warm.interlock(project.root, "status")
+    assert (said.returncode, f"the journal has 1 run ({run_id}), whose state is not in" in said.stderr) == (0, True)

@@ -131,11 +131,20 @@ class Agent:
 
     def answer(self, ask: Ask, status: str, **more: object) -> str:
         values: dict[str, object] = {
-            "status": status, "task_id": ask.task_id, "task": "Work", "assigned_agent": self.name,
-            "reports_to": "orchestrator", "inputs_used": (), "gates_required": self.world.gates,
-            "gates_passed": ("GATE-MSG-STRICT",), "evidence": EMPTY, "fail_reasons": (), "output": "text",
-            "next_actions": ("go on",), **more,
-        }  # fmt: skip
+            "status": status,
+            "task_id": ask.task_id,
+            "task": "Work",
+            "assigned_agent": self.name,
+            "reports_to": "orchestrator",
+            "inputs_used": (),
+            "gates_required": self.world.gates,
+            "gates_passed": ("GATE-MSG-STRICT",),
+            "evidence": EMPTY,
+            "fail_reasons": (),
+            "output": "text",
+            "next_actions": ("go on",),
+            **more,
+        }
         return render(Envelope(**values))  # type: ignore[arg-type]
 
     def build(self, ask: Ask, honest: bool) -> str:
@@ -174,13 +183,17 @@ class Agent:
         gates = self.world.gates
         evidence = {**EMPTY, "reports": tuple(self.files(ask)[:3])}
         kinds = (
-            "", "APPROVED", "\ud800", "STATUS: APPROVED\n" * 20, "x" * 2_000_000,
+            "",
+            "APPROVED",
+            "\ud800",
+            "STATUS: APPROVED\n" * 20,
+            "x" * 2_000_000,
             self.answer(ask, "APPROVED", gates_passed=gates, evidence=evidence, next_actions=()),
             self.answer(ask, "READY_FOR_REVIEW", gates_passed=gates, evidence=evidence) + "and more",
             self.answer(ask, "QA_IN_PROGRESS", gates_passed=gates, evidence=EMPTY, task_id="OTHER-1"),
             self.answer(ask, "BLOCKED", fail_reasons=("it is bad",)),
             self.answer(ask, "READY_FOR_QA", gates_required=("GATE-MSG-STRICT",), output="\u20ac" * 90_000),
-        )  # fmt: skip
+        )
         return self.dice.choice(kinds)
 
     def files(self, ask: Ask) -> list[str]:
@@ -248,17 +261,28 @@ class Agent:
 
 
 TRICKS = (
-    Agent.edit_scope, Agent.edit_scope_and_back, Agent.swap_evidence, Agent.delete_evidence, Agent.plant_evidence,
-    Agent.plant_answers, Agent.edit_policy, Agent.forge_journal,
-)  # fmt: skip
+    Agent.edit_scope,
+    Agent.edit_scope_and_back,
+    Agent.swap_evidence,
+    Agent.delete_evidence,
+    Agent.plant_evidence,
+    Agent.plant_answers,
+    Agent.edit_policy,
+    Agent.forge_journal,
+)
 
 
 def run_world(world: World, seed: int) -> RunView | None:
     """Run a world to its end, through every crash; None when the run was stopped for forged records."""
     task = task_from_mapping(
-        {"task_id": "FUZZ-1", "task": "Work", "gates_required": list(world.gates), "scope": ["src/**"],
-         "run": world.budgets}
-    )  # fmt: skip
+        {
+            "task_id": "FUZZ-1",
+            "task": "Work",
+            "gates_required": list(world.gates),
+            "scope": ["src/**"],
+            "run": world.budgets,
+        }
+    )
     names = (*world.builders, *world.judges)
     runners = {name: Agent(world, name, random.Random(f"{seed} {name}")) for name in names}
     run_id = start_run(world.root, task, roles=names)

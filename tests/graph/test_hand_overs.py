@@ -1,27 +1,17 @@
-"""What is kept of the files of each hand-over: every content once, nothing private, and no run is stopped by it."""
+"""What can be compared of the files of each hand-over: nothing private, and nothing with a key."""
 
-import json
-from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
 from interlock.agents import Ask
-from interlock.graph import HandOver, hand_overs, kept_file, remove
-from interlock.graph.task import hand_over_writer, nodes
-from interlock.graph.task import hand_overs as kept
+from interlock.gates.sealed import Store
+from interlock.graph import HandOver, content_of, hand_overs, remove
+from interlock.graph.task import trees
 from tests.child import git
 from tests.graph.conftest import Project, Scripted, build
 
 OLD = "old greeting\n"
-
-
-def digest(text: str | bytes) -> str:
-    return sha256(text if isinstance(text, bytes) else text.encode()).hexdigest()
-
-
-def folder_of(project: Project, run_id: str) -> Path:
-    return project.root / ".interlock/runs" / run_id / "hand-overs"
 
 
 @pytest.fixture(params=[pytest.param("git", marks=pytest.mark.long), "no git"])
@@ -47,101 +37,49 @@ def run(project: Project) -> tuple[str, dict[str, HandOver]]:
     return view.run_id, {row.label: row for row in hand_overs(project.root, view.run_id)}
 
 
-def test_the_base_and_each_hand_over_can_be_compared_by_what_is_kept_until_the_run_is_pruned(
-    two_rounds: Project,
-) -> None:
+def texts(project: Project, run_id: str, found: HandOver) -> dict[str, bytes | None]:
+    return {path.removeprefix("src/"): content_of(project.root, run_id, name) for path, name in found.files.items()}
+
+
+def test_the_base_and_each_hand_over_can_be_compared_until_the_run_is_pruned(two_rounds: Project) -> None:
     run_id, found = run(two_rounds)
-    assert list(found) == ["base", "1", "2"]
-    texts = {"base": OLD, "1": "hullo\n", "2": "hello\n"}
-    for label, text in texts.items():
-        assert found[label].files["src/greeting.txt"] == digest(text)
-        assert found[label].files["src/other.txt"] == digest("as it was\n")
-        assert ("src/gone.txt" in found[label].files) == (label != "2")
-        assert not found[label].left_out
-        for path in found[label].files:
-            assert (
-                digest(kept_file(two_rounds.root, run_id, found[label].files[path]) or b"")
-                == (found[label].files[path])
-            )
-    trees = [entry.data["tree"] for entry in two_rounds.entries("status") if entry.data["to"] == "READY_FOR_QA"]
-    assert [found[label].tree for label in ("1", "2")] == trees
-    packs = [path.read_bytes() for path in folder_of(two_rounds, run_id).glob("*.files")]
-    assert sum(pack.count(b"as it was\n") + pack.count(b"hello\n") for pack in packs) <= 2
-    assert kept_file(two_rounds.root, run_id, digest("never there")) is None
+    before = {"other.txt": b"as it was\n", "gone.txt": b"to go\n"}
+    assert {label: texts(two_rounds, run_id, row) for label, row in found.items()} == {
+        "base": {"greeting.txt": OLD.encode(), **before},
+        "1": {"greeting.txt": b"hullo\n", **before},
+        "2": {"greeting.txt": b"hello\n", "other.txt": b"as it was\n"},
+    }
+    assert content_of(two_rounds.root, run_id, "0" * 40) is None
     remove(two_rounds.root, run_id)
     assert hand_overs(two_rounds.root, run_id) == ()
-    assert kept_file(two_rounds.root, run_id, found["2"].files["src/greeting.txt"]) is None
 
 
-def test_ignored_private_large_and_binary_files_and_links_are_named_and_not_kept(
+def test_ignored_private_large_and_binary_files_and_keys_are_not_shown(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("SHOP_API_KEY", "k3y-of-the-shop")
     src = project.root / "src"
     contents = {
-        "ignored.txt": b"hidden\n", ".env": b"PASSWORD=hunter2\n", ".tracked": b"seen\n",
-        "large.txt": b"x" * (kept.MAX_FILE_BYTES + 1), "binary.bin": b"\0\1", "latin.txt": b"\xe9\n", "plain.txt": b"",
-    }  # fmt: skip
+        "ignored.txt": b"hidden\n",
+        ".env": b"PASSWORD=hunter2\n",
+        ".tracked": b"the key is k3y-of-the-shop\n",
+        "large.txt": b"x" * (trees.MAX_FILE_BYTES + 1),
+        "binary.bin": b"\0\1",
+        "latin.txt": b"\xe9\n",
+        "plain.txt": b"",
+    }
     for name, data in contents.items():
         (src / name).write_bytes(data)
-    (src / "link").symlink_to("plain.txt")
     (project.root / ".gitignore").write_text("ignored.txt\n")
     git(project.root, "init", "-q")
     git(project.root, "add", "src/.tracked")
-
-    def more(ask: Ask) -> str:
-        for name, data in contents.items():
-            (src / f"{name}.more").write_bytes(data + data[:1])
-        return build()(ask)
-
-    project.runners["builder"] = Scripted([more])
-    monkeypatch.setattr(hand_over_writer, "MAX_RUN_BYTES", 6)
-    (project.root / ".gitignore").write_text("ignored.txt*\n")
     run_id, found = run(project)
-    assert {path.removeprefix("src/"): item.why for path, item in found["base"].left_out.items()} == {
-        "ignored.txt": "ignored", ".env": "private", "link": "link",
-    }  # fmt: skip
-    assert {path.removeprefix("src/"): item.why for path, item in found["1"].left_out.items()} == {
-        "ignored.txt": "ignored", "ignored.txt.more": "ignored", ".env": "private", ".env.more": "private",
-        ".tracked.more": "private", "large.txt.more": "large", "binary.bin.more": "binary", "latin.txt.more": "binary",
-        "link": "link",
-    }  # fmt: skip
-    assert found["1"].left_out["src/large.txt.more"].size_bytes == kept.MAX_FILE_BYTES + 2
-    assert found["1"].modes == {"src/link": "120000"}
-    shown = {name for name, data in contents.items() if kept_file(project.root, run_id, digest(data)) is not None}
-    assert shown == {".tracked", "plain.txt"}
-    assert kept_file(project.root, run_id, digest("hello\n")) == b"hello\n", "six bytes are what fits"
-
-
-@pytest.mark.long
-def test_what_does_not_fit_any_more_is_named(two_rounds: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hand_over_writer, "MAX_RUN_BYTES", 30)
-
-    def long(ask: Ask) -> str:
-        (Path(ask.root) / "src/long.txt").write_text("x" * 31)
-        return build()(ask)
-
-    two_rounds.runners["builder"] = Scripted([long])
-    run_id, found = run(two_rounds)
-    item = found["1"].left_out["src/long.txt"]
-    assert (item.why, item.size_bytes) == ("full", 31)
-    assert kept_file(two_rounds.root, run_id, digest("x" * 31)) is None
-
-
-@pytest.mark.long
-def test_no_kept_content_holds_a_key(two_rounds: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SHOP_API_KEY", "k3y-of-the-shop")
-    text = "the key is k3y-of-the-shop\n"
-    (two_rounds.root / "src/other.txt").write_text(text)
-
-    def careless(ask: Ask) -> str:
-        (Path(ask.root) / "src/more.txt").write_text(text * 2)
-        return build()(ask)
-
-    two_rounds.runners["builder"] = Scripted([careless])
-    run_id, _ = run(two_rounds)
-    for many in (1, 2):
-        assert kept_file(two_rounds.root, run_id, digest(text * many)) == b"the key is [SHOP_API_KEY]\n" * many
-    assert not any(b"k3y" in path.read_bytes() for path in folder_of(two_rounds, run_id).iterdir())
+    shown = texts(project, run_id, found["1"])
+    there = {name for name, data in shown.items() if data is not None}
+    assert there == {".env", ".tracked", "plain.txt", "greeting.txt"}
+    assert shown[".tracked"] == b"the key is [SHOP_API_KEY]\n"
+    assert "ignored.txt" not in shown
+    assert found["1"].private == {"src/.env"}
 
 
 @pytest.mark.long
@@ -161,63 +99,23 @@ def test_files_outside_the_scope_are_known_and_a_test_of_the_base_is_as_it_was(p
 
     project.runners["builder"] = Scripted([wide])
     run_id, found = run(project)
-    rows = {row.path: row for row in found["1"].outside}
-    assert {path: (row.kind, row.before, row.after) for path, row in rows.items()} == {
-        ".secret": ("added", "", digest("hunter2\n")),
-        "check2.sh": ("added", "", digest("true\n")),
-        "notes.txt": ("changed", digest("before\n"), digest("after\n")),
+
+    def text(name: str) -> bytes | None:
+        return content_of(project.root, run_id, name) if name else None
+
+    assert {row.path: (row.kind, text(row.before), text(row.after)) for row in found["1"].outside} == {
+        ".secret": ("added", None, b"hunter2\n"),
+        "check2.sh": ("added", None, b"true\n"),
+        "notes.txt": ("changed", b"before\n", b"after\n"),
     }
-    for text in ("before\n", "after\n", "true\n"):
-        assert kept_file(project.root, run_id, digest(text)) == text.encode()
-    assert found["1"].left_out[".secret"].why == "private"
-    assert kept_file(project.root, run_id, digest("hunter2\n")) is None
+    assert found["1"].private == {".secret"}
     assert found["1"].files["src/test_it.py"] == found["base"].files["src/test_it.py"]
     assert found["base"].outside == ()
 
 
-@pytest.mark.long
-def test_a_run_of_an_older_version_has_none_and_a_damaged_record_is_passed_over(two_rounds: Project) -> None:
+def test_of_a_store_that_is_gone_nothing_is_shown(two_rounds: Project) -> None:
     run_id, found = run(two_rounds)
-    folder = folder_of(two_rounds, run_id)
-    row = json.loads((folder / "2.json").read_bytes())
-    harms = (b"", b"{", b"[]", b'{"tree": 1}', *(json.dumps({**row, name: [{}]}).encode() for name in row))
-    for harm in harms:
-        (folder / "2.json").write_bytes(harm)
-        assert [item.label for item in hand_overs(two_rounds.root, run_id)] == ["base", "1"]
-    for path in folder.glob("*.files"):
-        path.write_bytes(path.read_bytes().replace(b"hello", b"hallo"))
-    assert kept_file(two_rounds.root, run_id, found["2"].files["src/greeting.txt"]) is None
-    (folder / "base.json").unlink()
-    assert hand_overs(two_rounds.root, run_id) == (), "what only names changes means nothing without the base"
-    for path in folder.iterdir():
-        path.unlink()
-    folder.rmdir()
+    repository = Store(two_rounds.root).folder / "store.git"
+    repository.rename(repository.with_name("gone"))
     assert hand_overs(two_rounds.root, run_id) == ()
-
-
-def test_a_folder_that_cannot_be_written_stops_no_run(two_rounds: Project) -> None:
-    run_id = two_rounds.start()
-    folder_of(two_rounds, run_id).write_bytes(b"")
-    assert two_rounds.drive(run_id).status == "APPROVED"
-    assert hand_overs(two_rounds.root, run_id) == ()
-
-
-@pytest.mark.long
-def test_the_record_of_a_hand_over_that_was_cut_off_stays_the_first(
-    project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Killed(BaseException):
-        pass
-
-    def killed(*arguments: object) -> None:
-        hand_over_writer.keep_hand_over(*arguments)  # type: ignore[arg-type]
-        raise Killed
-
-    monkeypatch.setattr(nodes, "keep_hand_over", killed)
-    run_id = project.start()
-    with pytest.raises(Killed):
-        project.drive(run_id)
-    monkeypatch.undo()
-    first = hand_overs(project.root, run_id)
-    assert project.drive(run_id).status == "APPROVED"
-    assert hand_overs(project.root, run_id) == first
+    assert set(texts(two_rounds, run_id, found["2"]).values()) == {None}

@@ -8,7 +8,6 @@ from syrupy.assertion import SnapshotAssertion
 from interlock.envelope.protocol import DEFAULT_PROTOCOL, STATUSES, TRANSITIONS, RoleKind, Status
 from interlock.graph.task.machine import (
     OUTCOMES,
-    TALLIES,
     Budget,
     Next,
     Outcome,
@@ -22,6 +21,7 @@ from interlock.graph.task.machine import (
 from tests.table import each_row
 
 KINDS: tuple[RoleKind, ...] = get_args(RoleKind)
+TALLIES: tuple[Tally, ...] = get_args(Tally)
 BUDGETS = [Budget(*flags) for flags in product((True, False), repeat=3)]
 FROM: tuple[Status | None, ...] = (None, *STATUSES)
 COMBINATIONS = list(product(FROM, KINDS, OUTCOMES, TALLIES, BUDGETS))
@@ -53,8 +53,10 @@ def test_no_agents_answer_leads_past_ready_for_qa() -> None:
 
 def test_an_invalid_answer_is_asked_again_exactly_while_the_budget_lasts() -> None:
     phases: list[tuple[Status, RoleKind]] = [
-        ("IN_PROGRESS", "build"), ("QA_IN_PROGRESS", "qa"), ("READY_FOR_REVIEW", "review"),
-    ]  # fmt: skip
+        ("IN_PROGRESS", "build"),
+        ("QA_IN_PROGRESS", "qa"),
+        ("READY_FOR_REVIEW", "review"),
+    ]
     for (status, kind), count, budget in product(phases, TALLIES, BUDGETS):
         again = route(status, kind, "invalid", count, budget) == "ASK_AGAIN"
         assert again is budget.reask
@@ -135,8 +137,12 @@ def test_a_tally_is_pending_until_every_named_role_has_a_verdict_of_this_attempt
     both = one | {"a11y-auditor": verdict("a11y-auditor", [])}
     failed = one | {"a11y-auditor": verdict("a11y-auditor", [], result="NONE")}
     assert [tally(names, rows, 1) for rows in ({}, one, old, both, failed)] == [
-        "pending", "pending", "pending", "pass", "fail",
-    ]  # fmt: skip
+        "pending",
+        "pending",
+        "pending",
+        "pass",
+        "fail",
+    ]
     assert tally((), both, 1) == "pending"
 
 

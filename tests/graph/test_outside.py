@@ -6,11 +6,13 @@ import pytest
 
 from interlock.agents.ask import Ask
 from interlock.agents.changes import ChangedFile
-from interlock.graph.task.changes import diffs_outside, visible_changes
+from interlock.gates.sealed import Store
 from interlock.graph.task.state import Outside
+from interlock.graph.task.task import Task
+from interlock.graph.task.trees import changes, visible_changes
 from interlock.redaction import redactor_for
 from tests.child import git
-from tests.graph.conftest import Project, Scripted, build, make_project
+from tests.graph.conftest import Project, Scripted, build
 
 PUBLIC = ("README.md", "notes.txt", ".github/ci.yml")
 PRIVATE = (".env", "a.secret", "build/x.txt")
@@ -29,9 +31,15 @@ def root(tmp_path: Path) -> Path:
 
 
 def test_no_private_file_is_shown_to_any_reviewer(root: Path) -> None:
+    task = Task("A-1", "Look", (), ("src/**",))
+    store = Store(root)
+    after = store.snapshot()
+    before = store.compose(after, dict.fromkeys(store.files(after)))
     rows = [Outside(path=path, kind="added", holder="") for path in (*PUBLIC, *PRIVATE)]
-    diffs = {file.path: file.diff for file in diffs_outside(root, rows, {}, redactor_for(root))}
-    assert {path for path, diff in diffs.items() if "not shown" in diff} == set(PRIVATE)
+    files = changes(root, task, {}, (before, after), rows, redactor_for(root)) or []
+    diffs = {file.path: file.diff for file in files}
+    assert {path for path, diff in diffs.items() if "not shown" in diff} == {".env", "a.secret"}
+    assert diffs.keys() == {*PUBLIC, ".env", "a.secret"}, "what .gitignore names is in no snapshot"
 
 
 def test_a_remote_reader_gets_the_number_of_private_changes_and_no_names(root: Path) -> None:
@@ -60,11 +68,3 @@ def test_an_assignment_holds_no_key_and_no_private_file_from_outside_the_scope(
     assert "added, outside the scope, claimed by nobody: .env" in ask.prompt
     assert ask.prompt.count("hunter2") == 1
     assert "k3y-of-the-shop" not in ask.prompt
-
-
-def test_a_project_that_a_checkout_around_it_ignores_is_a_tree_of_its_own(tmp_path: Path) -> None:
-    (tmp_path / ".gitignore").write_text("artifacts/\n")
-    git(tmp_path, "init", "-q")
-    git(tmp_path, "add", "-A")
-    git(tmp_path, "commit", "-qm", "Around it")
-    assert make_project(tmp_path / "artifacts" / "demo").run().status == "APPROVED"

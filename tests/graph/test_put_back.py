@@ -12,10 +12,9 @@ from interlock.core.text import few
 from interlock.gates.sealed import Store
 from interlock.graph.task.explain import explain_run, explanation_text, tree_after
 from interlock.graph.task.progress import progress_since
-from interlock.graph.task.put_back import put_back_of
 from interlock.graph.task.record import Recorder
 from interlock.graph.task.runs import view_run
-from interlock.graph.task.store import RunStore
+from interlock.graph.task.trees import put_back_of
 from interlock.graph.verify import verify_journal
 from interlock.reservations import open_reservations
 from tests.graph.conftest import Project
@@ -32,6 +31,11 @@ def hand_overs_of(project: Project) -> list[dict[str, Any]]:
     return [dict(entry.data) for entry in project.entries("status") if entry.data["to"] == "READY_FOR_QA"]
 
 
+def put_back(project: Project) -> list[list[str]]:
+    """Return what the journal says was put back, by hand-over."""
+    return [entry.data["paths"] for entry in project.entries("put_back")]
+
+
 def test_approved_leaves_nothing_behind_that_no_gate_took_from_the_work(shop: Project) -> None:
     planted = {"tests/sitecustomize.py": "raise SystemExit(0)\n"}
     changed = {"tests/check.sh": WEAK, "tests/more.sh": None, "Makefile": "test:\n\ttrue\n"}
@@ -45,7 +49,7 @@ def test_approved_leaves_nothing_behind_that_no_gate_took_from_the_work(shop: Pr
         assert text_of(shop.root, name) == text, name
     (handed,) = hand_overs_of(shop)
     names = sorted((*planted, *changed))
-    assert handed["put_back"] == names
+    assert put_back(shop) == [names]
     assert [row["path"] for row in handed["outside"]] == ["notes.txt"]
     notices = progress_since(shop.root, view.run_id)[0]
     assert [row["files"] for row in notices if row["kind"] == "put_back"] == [names]
@@ -56,7 +60,7 @@ def test_approved_leaves_nothing_behind_that_no_gate_took_from_the_work(shop: Pr
     after = tree_after(view, shop.root)
     assert (after["not_judged"], after["changed_since"]) == (["notes.txt"], [])
     assert verify_journal(shop.root).problems == ()
-    (found,) = put_back_of(RunStore(shop.root, view.run_id))
+    (found,) = put_back_of(shop.root, view.run_id)
     store = Store(shop.root)
     assert store.content(store.files(found.work)["tests/check.sh"].oid) == WEAK.encode()
 
@@ -65,10 +69,12 @@ def test_outside_the_scope_what_decides_a_gate_is_put_back_and_all_else_is_left(
     shop.task = replace(shop.task, scope=("src/**",))
     shop.runners = {"builder": working({**RIGHT, "tests/check.sh": WEAK, "Makefile": "", "new.sh": ""})}
     assert shop.run().status == "APPROVED"
-    assert hand_overs_of(shop)[0]["put_back"] == ["tests/check.sh"]
+    assert put_back(shop) == [["tests/check.sh"]]
     assert [text_of(shop.root, name) for name in ("tests/check.sh", "Makefile", "new.sh")] == [
-        FILES["tests/check.sh"], "", "",
-    ]  # fmt: skip
+        FILES["tests/check.sh"],
+        "",
+        "",
+    ]
 
 
 def test_a_file_that_another_agent_holds_is_left_alone(shop: Project) -> None:
@@ -78,7 +84,7 @@ def test_a_file_that_another_agent_holds_is_left_alone(shop: Project) -> None:
     shop.runners = {"builder": working({**RIGHT, "tests/check.sh": WEAK, "tests/more.sh": WEAK + "\n"})}
     view = shop.run()
     assert view.status == "APPROVED"
-    assert hand_overs_of(shop)[0]["put_back"] == ["tests/more.sh"]
+    assert put_back(shop) == [["tests/more.sh"]]
     assert text_of(shop.root, "tests/check.sh") == WEAK
     assert [(row["path"], row["holder"]) for row in hand_overs_of(shop)[0]["outside"]] == [("tests/check.sh", "bob")]
 
@@ -87,7 +93,7 @@ def test_what_the_task_lets_change_stays_as_the_work_has_it(shop: Project) -> No
     shop.task = replace(shop.task, may_change=("tests/more.sh", "Makefile"))
     shop.runners = {"builder": working({**RIGHT, "tests/more.sh": None, "Makefile": ""})}
     assert shop.run().status == "APPROVED"
-    assert "put_back" not in hand_overs_of(shop)[0]
+    assert put_back(shop) == []
     assert [text_of(shop.root, name) for name in ("tests/more.sh", "Makefile")] == [None, ""]
 
 
@@ -134,34 +140,16 @@ def test_a_run_that_is_killed_meanwhile_puts_back_what_it_had_begun_with_and_bot
     run_id = killed_at(shop, patch)
     view = shop.drive(run_id)
     assert view.status == "APPROVED", view.values["fail_reasons"]
-    assert hand_overs_of(shop)[0]["put_back"] == ["tests/check.sh", "tests/more.sh"]
+    assert put_back(shop) == [["tests/check.sh", "tests/more.sh"]]
     assert [text_of(shop.root, name) for name in ("tests/check.sh", "tests/more.sh")] == [
-        FILES["tests/check.sh"], FILES["tests/more.sh"],
-    ]  # fmt: skip
-    (found,) = put_back_of(RunStore(shop.root, run_id))
+        FILES["tests/check.sh"],
+        FILES["tests/more.sh"],
+    ]
+    (found,) = put_back_of(shop.root, run_id)
     store = Store(shop.root)
     left = store.files(found.work)
     assert store.content(left["tests/check.sh"].oid) == WEAK.encode()
     assert "tests/more.sh" not in left
-
-
-def test_once_the_journal_says_so_nothing_is_put_back_again(shop: Project) -> None:
-    def after_the_line(patching: pytest.MonkeyPatch) -> None:
-        keep = Recorder.keep
-
-        def dying(self: Recorder, run_id: str, key: str, *rest: Any) -> Any:
-            done = keep(self, run_id, key, *rest)
-            if key.endswith("READY_FOR_QA"):
-                raise Killed
-            return done
-
-        patching.setattr(Recorder, "keep", dying)
-
-    shop.task = replace(shop.task, scope=("src/**",))
-    run_id = killed_at(shop, after_the_line)
-    write(shop.root, {"tests/more.sh": "of a person\n"})
-    assert shop.drive(run_id).status == "APPROVED"
-    assert text_of(shop.root, "tests/more.sh") == "of a person\n"
 
 
 def test_the_agent_is_told_and_a_work_of_nothing_else_is_sent_back_at_once(shop: Project) -> None:

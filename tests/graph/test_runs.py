@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from interlock.agents import Ask
-from interlock.envelope import validate
-from interlock.graph import AnswerError, RunBusyError, TaskError, UnknownRunError, start_run
+from interlock.graph import GraphError, RunBusyError, RunDamagedError, TaskError, UnknownRunError, start_run
 from interlock.graph.engine.folder import journal_path
-from interlock.graph.task.runs import drive, view_run
+from interlock.graph.task.explain import explain_run, waits_of
+from interlock.graph.task.runs import answer_question, comment, drive, view_run
 from interlock.graph.task.store import RunStore
 from interlock.graph.verify import verify_journal
+from tests import warm
 from tests.graph.conftest import GATES, Project, Scripted, asks_of, build, envelope, judge_log, reviewing, spelling
 
 GOOD_PATH = ["IN_PROGRESS", "READY_FOR_QA", "QA_IN_PROGRESS", "READY_FOR_REVIEW", "APPROVED"]
@@ -71,14 +72,6 @@ def test_spent_reasks_end_blocked_under_the_message_gate(project: Project) -> No
     assert len(project.asks("builder")) == 3
     assert view.values["fail_reasons"][0].startswith("GATE-MSG-STRICT")
     assert project.path() == ["IN_PROGRESS", "BLOCKED"]
-
-
-def test_a_judge_without_a_valid_answer_blocks_and_no_rework_is_wasted_on_it(project: Project) -> None:
-    project.runners["tester"] = Scripted([FENCED])
-    view = project.run()
-    assert (view.phase, view.status) == ("done", "BLOCKED")
-    assert len(project.asks("builder")) == 1
-    assert len(project.asks("tester")) == 3
 
 
 def test_work_is_not_handed_over_without_a_change(project: Project) -> None:
@@ -178,17 +171,10 @@ def test_a_remote_role_lets_the_run_sleep_until_its_answer_comes(project: Projec
 def test_an_answer_that_nobody_waits_for_is_refused_and_changes_nothing(project: Project) -> None:
     view = project.waiting("reviewer")
     before = journal_path(project.root).read_bytes()
-    with pytest.raises(AnswerError):
+    with pytest.raises(GraphError):
         project.drive(view.run_id, tester="STATUS: BLOCKED")
     assert journal_path(project.root).read_bytes() == before
     assert view_run(view.run_id, root=project.root).phase == "waiting"
-
-
-def test_driving_a_finished_run_again_changes_nothing(project: Project) -> None:
-    view = project.run()
-    before = journal_path(project.root).read_bytes()
-    assert project.drive(view.run_id).head == view.head
-    assert journal_path(project.root).read_bytes() == before
 
 
 def test_a_run_is_driven_by_one_process_at_a_time(project: Project) -> None:
@@ -219,18 +205,6 @@ def test_a_changed_policy_is_reported_and_not_applied(project: Project) -> None:
     assert len(reports) == 1
     assert reports[0].data["applied"] == "frozen"
     assert view_run(view.run_id, root=project.root).policy.max_rework == 3
-
-
-def test_an_agent_that_edits_the_policy_during_the_run_is_reported(project: Project) -> None:
-    def cheat(ask: Ask) -> str:
-        config = Path(ask.root) / "interlock.toml"
-        config.write_text(config.read_text().replace('["sh", "check.sh"]', '["true"]'))
-        return build("wrong\n")(ask)
-
-    project.runners["builder"] = Scripted([cheat, build()])
-    assert project.run().status == "APPROVED"
-    assert "BLOCKED" in project.path()
-    assert len(project.entries("policy_changed")) == 1
 
 
 def test_unknown_runs_are_refused_by_name(project: Project) -> None:
@@ -270,18 +244,35 @@ def test_a_roster_without_a_judge_is_refused_unless_a_command_decides(project: P
     assert start_run(project.root, commanded, roles=("builder",))
 
 
+@pytest.mark.parametrize("phase", ["new", "running"])
+def test_a_run_of_another_version_is_shown_and_neither_goes_on_nor_asks_anybody(project: Project, phase: str) -> None:
+    run_id = project.start()
+    if phase == "running":
+        why = "GATE-LINT: OBJECTION: no linter"
+        project.runners["builder"] = Scripted([lambda ask: envelope(ask, "BLOCKED", fail_reasons=(why,))])
+        assert project.drive(run_id).question is not None
+    store = RunStore(project.root, run_id)
+    path = store.folder / "run.json"
+    path.write_text(path.read_text().replace('"format"', '"was"'))
+    for act in (
+        lambda: project.drive(run_id),
+        lambda: answer_question(project.root, run_id, "accept", number=1, by="ada"),
+        lambda: comment(project.root, run_id, 0, "src/a.txt", 1, "why?", "ada"),
+    ):
+        with pytest.raises(RunDamagedError, match="another version") as refused:
+            act()
+        assert f"interlock abandon {run_id}" in refused.value.fix
+    (store.folder / "stopped.json").write_text('{"code": "RUN101", "message": "no key", "fix": "Resume the run."}')
+    view = view_run(run_id, root=project.root)
+    assert (view.phase, view.question, [*waits_of(view, store)]) == (phase, None, [])
+    assert f"interlock abandon {run_id}" in explain_run(view, project.root)["next"][0]
+    assert "it can be read, not continued" in warm.interlock(project.root, "status").stdout
+    assert verify_journal(project.root).problems == ()
+
+
 def test_kept_copies_of_evidence_outlive_a_second_run_of_the_task(project: Project) -> None:
     project.run()
     logs = [row for entry in project.entries("evidence") for row in entry.data["files"]]
     shutil.rmtree(project.root / "artifacts/reports")
     for row in logs:
         assert (project.root / "artifacts/interlock/objects" / row["sha256"][:2] / row["sha256"]).is_file()
-
-
-def test_the_answers_in_the_journal_are_the_answers_that_were_given(project: Project) -> None:
-    view = project.run()
-    store = RunStore(project.root, view.run_id)
-    (path,) = (store.folder / "answers").glob("1.1-builder-0.*.txt")
-    text = store.answer(path.stem)
-    assert text is not None
-    assert validate(text, agent="builder", protocol=view.policy.protocol).envelope is not None

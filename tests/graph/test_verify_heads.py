@@ -80,10 +80,8 @@ def head_of(view: RunView) -> Head:
     return view.head
 
 
-@pytest.mark.parametrize("end", [approved, blocked])
 @pytest.mark.parametrize("clone", [False, True], ids=["here", "in a clone"])
-def test_every_later_change_is_found_by_the_head(project: Project, end: Callable[[Project], None], clone: bool) -> None:
-    end(project)
+def test_every_later_change_is_found_by_the_head(project: Project, clone: bool) -> None:
     view = project.run()
     given = [(view.run_id, head_of(view))]
     if clone:
@@ -104,24 +102,6 @@ def test_lines_behind_the_end_of_a_finished_run_are_found_without_a_head(
     end(project)
     append_approval(project, project.run().run_id)
     assert [item.code for item in verify_journal(project.root).problems] == ["JRN714"]
-
-
-def test_lines_of_other_runs_between_and_behind_are_no_change(project: Project) -> None:
-    first = project.run()
-    second = project.run()
-    harmed(lambda lines, at: [*without(lines, *at), *(lines[place] for place in at)])(project, first.run_id)
-    given = [(first.run_id, head_of(first)), (second.run_id, head_of(second))]
-    found = verify_journal(project.root, given)
-    assert (found.problems, found.beyond) == ((), {})
-
-
-def test_an_open_run_says_how_far_it_goes_beyond_the_head(project: Project) -> None:
-    view = project.waiting("tester")
-    given = [(view.run_id, Head(entry.seq, entry.hash)) for entry in project.entries() if entry.run == view.run_id][2]
-    found = verify_journal(project.root, [given])
-    assert found.problems == ()
-    assert found.beyond == {view.run_id: head_of(view).seq - 3}
-    assert found.to_json()["beyond"] == dict(found.beyond)
 
 
 def test_a_run_that_was_abandoned_ends_with_the_line_that_says_so(project: Project) -> None:
@@ -153,7 +133,6 @@ def test_a_checkout_that_cannot_be_written_is_verified_and_left_as_it_is(
         patch.setattr("os.access", no_writing)
         found = verify_journal(project.root, given)
         assert (found.verdict, found.heads) == ("whole", 2)
-        assert found.leases is not None
         append_approval(project, given[0][0])
         assert [item.code for item in verify_journal(project.root, given).problems] == ["JRN714"]
     assert [(path, path.read_bytes(), path.stat().st_mtime_ns) for path in state] == before
@@ -164,6 +143,4 @@ def test_the_reservations_go_on_after_any_head(project: Project) -> None:
     project.run()
     begun = next(entry for entry in project.entries() if entry.run == "reservations")
     start_run(project.root, replace(project.task, task_id="HELLO-002"), roles=tuple(project.runners))
-    found = verify_journal(project.root, [("reservations", Head(begun.seq, begun.hash))])
-    assert found.problems == ()
-    assert found.beyond["reservations"] >= 1
+    assert verify_journal(project.root, [("reservations", Head(begun.seq, begun.hash))]).problems == ()

@@ -21,7 +21,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from interlock.agents import files
 from interlock.agents.runners import PythonRunner, ReplayRunner
 from interlock.graph import drive, list_runs, load_task, start_run
-from interlock.graph.task import collecting, persons, record, scope_leases, store
+from interlock.graph.task import nodes, record, runs, scope_leases, store
 from interlock.graph.task.questions import WAYS, AnswerKind
 from interlock.journal import Journal
 from interlock.reservations import LentLeases
@@ -72,16 +72,16 @@ def main() -> None:
     points.around(scope_leases, "drain_events")
     points.around(ReplayRunner, "__call__")
     points.around(PythonRunner, "__call__")
-    points.around(persons, "answer_question")
-    points.around(collecting, "collect")
-    points.around(collecting, "run_command_gate")
-    runs = list_runs(root, "runs")
-    run_id = runs[-1] if runs else start_run(root, load_task(task_file))
+    points.around(runs, "answer_question")
+    points.around(nodes, "collect")
+    points.around(nodes, "run_command_gate")
+    begun = list_runs(root, "runs")
+    run_id = begun[-1] if begun else start_run(root, load_task(task_file))
     view = drive(run_id, root=root)
     while view.question is not None:
         how: AnswerKind = next(way for way in WAYS[view.question.kind] if way in sys.argv[4:])
         task = replace(view.task, inputs=("team.py",)) if how == "correct" else None
-        persons.answer_question(
+        runs.answer_question(
             root, run_id, how, number=view.question.number, by="ada", reason="as it should be", task=task
         )
         view = drive(run_id, root=root)

@@ -84,15 +84,31 @@ class Shop:
     def _run(self, name: str, command: str) -> subprocess.CompletedProcess[str]:
         kept = {key: value for key, value in os.environ.items() if not key.startswith(("GIT_", "INTER", "CLAUDE"))}
         at = f"@{int(time.time()) + AHEAD_SECONDS}"
-        who = {f"GIT_{role}_{part}": value for role in ("AUTHOR", "COMMITTER")
-               for part, value in (("NAME", "dev"), ("EMAIL", "dev@example.org"), ("DATE", at))}  # fmt: skip
-        own = {"HOME": str(self.folder), "GIT_CONFIG_NOSYSTEM": "1", "INTERLOCK_AGENT_ID": name, "COLUMNS": "120",
-               "PATH": f"{self.folder}/bin:{Path(sys.executable).parent}:{os.environ['PATH']}",
-               "LC_ALL": "C.UTF-8", "XDG_STATE_HOME": str(self.state or self.folder / "state")}  # fmt: skip
+        who = {
+            f"GIT_{role}_{part}": value
+            for role in ("AUTHOR", "COMMITTER")
+            for part, value in (("NAME", "dev"), ("EMAIL", "dev@example.org"), ("DATE", at))
+        }
+        own = {
+            "HOME": str(self.folder),
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "INTERLOCK_AGENT_ID": name,
+            "COLUMNS": "120",
+            "PATH": f"{self.folder}/bin:{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "LC_ALL": "C.UTF-8",
+            "XDG_STATE_HOME": str(self.state or self.folder / "state"),
+        }
         return subprocess.run(
-            ["sh", "-c", command], cwd=self.root, env=kept | who | own, stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=200,
-        )  # fmt: skip
+            ["sh", "-c", command],
+            cwd=self.root,
+            env=kept | who | own,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+            timeout=200,
+        )
 
 
 def steps(block: str) -> list[Step]:

@@ -47,11 +47,9 @@ def faults(root: Path) -> list[tuple[str, str]]:
 FAULTS: dict[str, tuple[tuple[str, str], list[tuple[str, str]]]] = {
     "nobody": (("runner = ", "budget = { calls = 2 } # "), [("error", "RUN620")]),
     "no program": (('"sh", "-c"', '"no-such-program", "-c"'), [("error", "RUN621")]),
-    "program to be made": (('"sh", "-c"', '"./src/made", "-c"'), [("warning", "RUN621")]),
     "no program for agents": (("[gates", '[commands]\nx = ["no-such-program"]\n[gates'), [("warning", "RUN621")]),
     "table of nobody": (("[gates", '[agents.bilder]\nrunner = "remote"\n[gates'), [("error", "RUN625")]),
     "judge left out": (("[gates", '[agents.visual-qa]\nrunner = "remote"\n[gates'), [("warning", "RUN625")]),
-    "budget": (('runner = "remote"', 'runner = "python:json:dumps"\n[budget]\ncalls = 1'), []),
 }
 
 
@@ -67,21 +65,18 @@ def test_each_fault_of_the_configuration_is_known_before_a_run(
 @pytest.mark.long
 def test_a_task_whose_text_is_that_of_the_template_does_not_start(plain: Path) -> None:
     (plain / "task.toml").write_text(TASK.replace("Fix it", f"{PLACEHOLDER}."))
-    assert faults(plain) == [("error", "RUN626")]
+    assert faults(plain) == [("error", "RUN601")]
     done = interlock(plain, "run", "task.toml")
     assert (done.returncode, (plain / "artifacts").exists()) == (2, False)
-    assert f'task: The line `task = "{PLACEHOLDER}."`' in done.stderr
+    assert f'task: the line `task = "{PLACEHOLDER}."`' in done.stderr
 
 
 SCOPES: dict[str, tuple[list[str], list[tuple[str, str]]]] = {
     "files": (["src/**"], []),
     "nothing and no folder": (["lib/**"], [("error", "RUN623")]),
     "an empty folder": (["empty/**"], [("warning", "RUN623")]),
-    "a file to be written": (["lib/new.py"], [("warning", "RUN623")]),
     "beside files": (["src/**", "lib/**"], [("warning", "RUN623")]),
-    "any folder": (["**/*.rs"], [("warning", "RUN623")]),
     "the name of a folder alone": (["src"], [("error", "RUN623")]),
-    "that name beside files": (["src", "src/**"], [("warning", "RUN623")]),
 }
 
 
@@ -92,20 +87,6 @@ def test_a_scope_that_matches_nothing_is_an_error_where_its_folders_are_missing_
     (plain / "empty").mkdir()
     (plain / "task.toml").write_text(TASK.replace('["src/**"]', json.dumps(scope)))
     assert faults(plain) == expected
-
-
-def test_a_file_that_may_change_is_one_of_the_scope(plain: Path) -> None:
-    for pattern, expected in {"interlock.toml": [("warning", "RUN623")], "src/**": []}.items():
-        (plain / "task.toml").write_text(f'{TASK}may_change = ["{pattern}"]\n')
-        assert faults(plain) == expected
-
-
-def test_a_budget_below_one_call_a_role_is_refused(plain: Path) -> None:
-    qa = '[roles.qa]\nkind = "qa"\ncertifies = "GATE-QA"\n[gates.GATE-QA]\n[agents.qa]\nrunner = "python:json:dumps"\n'
-    text = GOOD.replace('runner = "remote"', 'runner = "python:json:dumps"') + qa + "[budget]\ncalls = 1\n"
-    (plain / "interlock.toml").write_text(text)
-    (plain / "task.toml").write_text(TASK.replace('"GATE-TESTS"', '"GATE-TESTS", "GATE-QA"'))
-    assert faults(plain) == [("error", "RUN624")]
 
 
 def test_findings_are_printed_for_services_and_one_form_alone_is_asked_for(plain: Path) -> None:
@@ -170,6 +151,8 @@ def test_of_a_ticket_the_newest_open_run_is_abandoned(tmp_path: Path) -> None:
         Tickets(tmp_path).begin("T-1", run_id)
     assert interlock(tmp_path, "abandon", "T-1").stdout == "T-1 is abandoned\n", "the run of that id"
     assert interlock(tmp_path, "abandon", "T-1").stdout == "T-1 had ended before\n"
+    assert "ended       abandoned\n" in interlock(tmp_path, "status", "T-1").stdout
+    assert "why: The run was abandoned in fetch_ticket.\n" in interlock(tmp_path, "explain", "T-1").stdout
     Tickets(tmp_path).begin("T-2", "c")
     Tickets(tmp_path).begin("T-2", "d")
     for name in ("d", "c"):

@@ -1,9 +1,8 @@
 """`interlock doctor`: each check sees what it is for, and --prove finds every entry point that does not refuse."""
 
 import os
-import sqlite3
+import shutil
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,11 +11,10 @@ import pytest
 from interlock.doctor import CHECKS
 from interlock.doctor.checks import diagnose, scene
 from interlock.gates.sealed import sandbox
-from interlock.install.hooks import CLAUDE as EVENTS
-from interlock.reservations import SqliteStore, place
+from interlock.reservations import place, process
 from tests.child import environment, git
-from tests.interlock.checkout import install, interlock_command, make_store, tree, write_hook
-from tests.interlock.doctoring import command_gone, edit, entry_gone, hold, hooks_path, look, own_checkout, switched_off
+from tests.interlock.checkout import install, tree, write_hook
+from tests.interlock.doctoring import command_gone, edit, entry_gone, hold, look, own_checkout, switched_off
 
 
 @pytest.fixture
@@ -31,14 +29,14 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_fresh_project_has_no_failure_and_looking_leaves_no_trace(root: Path) -> None:
     before = tree(root)
     found = diagnose(scene(root, {**environment(), "HOME": os.environ["HOME"]}))
-    assert len(found) >= 15
-    assert {check.id for check, finding in found if finding.verdict == "fail"} <= {"command", "on-failure"}
+    assert len(found) >= 12
+    assert {check.id for check, finding in found if finding.verdict == "fail"} <= {"command"}
     assert tree(root) == before
 
 
 def test_every_check_says_what_it_is_for_and_every_trouble_has_a_fix(root: Path) -> None:
-    assert len({row.id for row in CHECKS}) == len(CHECKS) >= 15
-    assert all(row.what and row.how for row in CHECKS)
+    assert len({row.id for row in CHECKS}) == len(CHECKS) >= 12
+    assert all(row.what and row.fix for row in CHECKS)
     for _, finding in diagnose(scene(root, environment(INTERLOCK_HOOKS="off"))):
         assert bool(finding.fix) == (finding.verdict != "ok") or finding.found.startswith("not installed")
 
@@ -53,11 +51,16 @@ def test_how_sealed_gates_are_isolated_is_said(
     found = look(root, "isolation")
     assert (found.verdict, said in found.found, f"`{level}`" in found.found) == (verdict, True, True)
     assert ("bubblewrap" in found.fix) == (level == "none")
+    assert ("/proc" in found.found) is not process.HAS_PROC
+    monkeypatch.setattr(process, "HAS_PROC", False)
+    assert "no /proc here" in look(root, "isolation").found
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert (look(root, "isolation").verdict, "need Linux" in look(root, "isolation").found) == ("warn", True)
 
 
 def test_what_is_installed_is_seen(root: Path) -> None:
     install(root, "all", git_hooks=True)
-    for check in ("hooks-claude", "hooks-codex", "hooks-gemini", "git-hooks", "server", "chained"):
+    for check in ("hooks-claude", "hooks-codex", "hooks-gemini", "git-hooks", "server"):
         assert look(root, check).verdict == "ok", look(root, check)
 
 
@@ -66,44 +69,23 @@ def program_gone(root: Path) -> None:
     path.write_text(path.read_text().replace(f"{sys.prefix}/bin", "/nowhere/bin"))
 
 
-def store_of_others(root: Path) -> None:
-    make_store(root)
-    path = Path(place.find(str(root)).store_path)
-    connection = sqlite3.connect(path)
-    connection.execute("PRAGMA user_version = 99")
-    connection.close()
-    path.chmod(0o600)
-
-
 def store_damaged(root: Path) -> None:
     write_hook(Path(place.find(str(root)).store_path), "no database at all" * 100, 0o600)
-
-
-def store_linked(root: Path) -> None:
-    path = Path(place.find(str(root)).store_path)
-    path.parent.mkdir()
-    path.symlink_to(root / "a.txt")
-
-
-def clock_ahead(root: Path) -> None:
-    hold(root, "ada", "x", at=time.time() + 3600).close()
-
-
-def journal_changed(root: Path) -> None:
-    interlock_command(root, "reserve", "x", INTERLOCK_AGENT_ID="ada")
-    edit(root / "artifacts/interlock/events.jsonl", "ada", "eve")
 
 
 FAILURES: dict[str, tuple[str, Callable[[Path], object]]] = {
     "the program of a hook is gone": ("hooks-claude", command_gone),
     "hooks are switched off": ("hooks-claude", switched_off),
+    "the settings are nested too deeply": (
+        "hooks-claude",
+        lambda root: (root / ".claude/settings.json").write_text("[" * 100_000),
+    ),
     "the settings are no JSON": ("hooks-claude", lambda root: (root / ".claude/settings.json").write_text("{")),
     "the hooks were taken out": ("hooks-claude", lambda root: (root / ".claude/settings.json").write_text("{}")),
     "no hook before an edit": (
         "hooks-claude",
         lambda root: edit(root / ".claude/settings.json", '"PreToolUse"', '"PostToolBatch"'),
     ),
-    "core.hooksPath leads elsewhere": ("git-hooks", hooks_path),
     "a hook of git is not executable": ("git-hooks", lambda root: (root / ".git/hooks/pre-commit").chmod(0o644)),
     "a hook of git was replaced": (
         "git-hooks",
@@ -116,15 +98,7 @@ FAILURES: dict[str, tuple[str, Callable[[Path], object]]] = {
         "settings",
         lambda root: (root / "interlock.toml").write_text("[reservations]\nttl_minuts = 3\n"),
     ),
-    "the store is of a newer version": ("schema", store_of_others),
-    "the store is no database": ("schema", store_damaged),
-    "the store is a link": ("store", store_linked),
-    "the clock went back": ("clock", clock_ahead),
-    "the journal was changed": ("journal", journal_changed),
-    "the server is another agent": (
-        "agent",
-        lambda root: edit(root / ".mcp.json", '"args"', '"env": {"INTERLOCK_AGENT_ID": "eve"}, "args"'),
-    ),
+    "the store is no database": ("store", store_damaged),
 }
 
 
@@ -151,88 +125,42 @@ def test_another_installation_on_the_path_is_a_failure(root: Path, tmp_path: Pat
     assert look(root, "command", PATH=f"{tmp_path}/bin:/usr/bin:/bin").verdict == "ok"
 
 
-def test_another_matcher_than_that_of_init_is_a_warning(root: Path) -> None:
-    install(root, "claude")
-    edit(root / ".claude/settings.json", EVENTS[0].matcher, "Edit|Write|MultiEdit|NotebookEdit|Bash")
-    found = look(root, "hooks-claude")
-    assert (found.verdict, "mcp__files__write_file" in found.found) == ("warn", True)
-    edit(root / ".claude/settings.json", "Edit|Write|MultiEdit|NotebookEdit|Bash", "*")
-    assert look(root, "hooks-claude").verdict == "ok"
-
-
-def test_a_hook_of_git_with_another_text_is_a_warning(root: Path) -> None:
-    install(root, git_hooks=True)
-    edit(root / ".git/hooks/pre-commit", "may_be_held", "as_it_was")
-    assert look(root, "git-hooks").verdict == "warn"
-
-
 @pytest.mark.parametrize(
-    ("name", "text"),
-    [(".pre-commit-config.yaml", "repos: []\n"), (".lintstagedrc.json", "{}"), ("package.json", '{"lint-staged": {}}')],
+    ("check", "path", "old", "new"),
+    [
+        ("hooks-claude", ".claude/settings.json", "(?!(Read|", "(?!(NotebookEdit|Read|"),
+        ("hooks-claude", ".claude/settings.json", '"onFailure": "block"', '"onFailure": "continue"'),
+        ("git-hooks", ".git/hooks/pre-commit", "may_be_held", "as_it_was"),
+    ],
 )
-def test_a_hook_that_sets_unstaged_work_aside_is_a_warning(root: Path, name: str, text: str) -> None:
-    (root / "package.json").write_text('{"name": "x"}')
-    assert look(root, "set-aside").verdict == "ok"
-    (root / name).write_text(text)
-    found = look(root, "set-aside")
-    assert (found.verdict, name in found.found) == ("warn", True)
+def test_hooks_that_are_not_as_init_writes_them_are_a_warning(
+    root: Path, check: str, path: str, old: str, new: str
+) -> None:
+    install(root, "claude", git_hooks=True)
+    edit(root / path, old, new)
+    assert look(root, check).verdict == "warn"
 
 
 def test_what_is_held_further_up_is_named_and_a_store_there_that_cannot_be_read_is_a_failure(root: Path) -> None:
-    assert look(root, "around").verdict == "ok"
+    assert look(root, "store").verdict == "ok"
     git(root.parent, "init", "-q")
     hold(root.parent, "ada", "project/**").close()
-    found = look(root, "around")
-    assert (found.verdict, f"in {root.parent} " in found.found) == ("ok", True)
+    found = look(root, "store")
+    assert (found.verdict, f"{root.parent}/" in found.found) == ("ok", True)
     Path(place.find(str(root.parent)).store_path).write_bytes(b"no database at all" * 100)
-    found = look(root, "around")
+    found = look(root, "store")
     assert (found.verdict, str(root.parent) in found.found) == ("fail", True)
 
 
-def test_a_silent_holder_is_a_warning(root: Path) -> None:
-    hold(root, "ada", "x").close()
-    assert look(root, "leases").verdict == "ok"
-    store = hold(root, "bob", "y", at=time.time() - 600)
-    store.close()
-    found = look(root, "leases")
-    assert found.verdict == "warn"
-    assert "bob" in found.found
-
-
-def test_events_of_a_checkout_that_is_gone_are_a_warning(root: Path) -> None:
-    store = SqliteStore(place.find(str(root)).store_path)
-    with store.transaction() as tx:
-        tx.add_event("/nowhere", "agent_joined", "{}", time.time())
-    store.close()
-    assert look(root, "outbox").verdict == "warn"
-
-
-def test_a_kept_hook_that_is_gone_is_a_failure_and_a_dull_one_a_warning(root: Path) -> None:
+def test_a_hook_of_another_installation_that_is_gone_is_taken_out_by_what_the_fix_says(root: Path) -> None:
+    install(root, "claude", git_hooks=True)
+    program_gone(root)
+    shutil.rmtree(root / ".interlock")
     path = root / ".git/hooks/pre-commit"
-    write_hook(path, "#!/bin/sh\n")
-    install(root, git_hooks=True)
-    kept = path.with_name("pre-commit.before-interlock")
-    kept.chmod(0o644)
-    assert look(root, "chained").verdict == "warn"
-    kept.unlink()
-    assert look(root, "chained").verdict == "fail"
-
-
-def test_a_client_that_lets_an_edit_pass_when_its_hook_fails_is_a_warning(root: Path, tmp_path: Path) -> None:
-    install(root, "claude")
-    path = f"{tmp_path}/bin:/usr/bin:/bin"
-    for version, verdict in (("2.1.294", "warn"), ("2.1.295", "ok"), ("2.2.0", "ok")):
-        write_hook(tmp_path / "bin/claude", f"#!/bin/sh\necho '{version} (Claude Code)'\n")
-        assert look(root, "on-failure", PATH=path).verdict == verdict
-    edit(root / ".claude/settings.json", '"onFailure": "block"', '"onFailure": "continue"')
-    assert look(root, "on-failure", PATH=path).verdict == "warn"
-
-
-def test_the_name_is_the_same_at_all_entry_points_when_a_variable_gives_it(root: Path) -> None:
-    install(root, "claude")
-    found = look(root, "agent", INTERLOCK_AGENT_ID="ada")
-    assert found.verdict == "ok"
-    assert "you are ada, " in found.found
+    assert look(root, "git-hooks").fix == f"To renew it, remove {path} and run `interlock init`."
+    path.unlink()
+    install(root, "claude", git_hooks=True)
+    assert look(root, "git-hooks").verdict == "ok"
 
 
 def test_artifacts_that_git_would_commit_are_a_warning(root: Path) -> None:
@@ -244,14 +172,7 @@ def test_artifacts_that_git_would_commit_are_a_warning(root: Path) -> None:
     assert look(root, "ignored").verdict == "ok"
 
 
-def test_a_worktree_without_the_hooks_of_the_main_one_is_unguarded_and_said_to_be(root: Path) -> None:
-    linked = root.parent / "linked"
-    git(root, "worktree", "add", "-q", str(linked))
-    assert look(linked, "hooks-claude").verdict == "ok"
+def test_other_things_in_a_group_of_hooks_are_passed_over(root: Path) -> None:
     install(root, "claude")
-    found = look(linked, "hooks-claude")
-    assert found.verdict == "fail"
-    assert ".claude/settings.json" in found.fix
-    assert look(linked, "hooks-gemini").verdict == "ok"
-    install(linked, "claude")
-    assert look(linked, "hooks-claude").verdict == "ok"
+    edit(root / ".claude/settings.json", '"hooks": [\n          {', '"hooks": [\n          "x", {')
+    assert look(root, "hooks-claude").verdict == "ok"

@@ -65,7 +65,6 @@ def test_json_is_the_manifest_and_binds_the_page_folder(project: Path) -> None:
         ["screenshots"],
         ["screenshots", "site/missing.html"],
         ["screenshots", "/etc/hostname"],
-        ["screenshots", "site/clean.html", "--attempt", "0"],
         ["pictures", "site/clean.html"],
     ],
 )
@@ -96,7 +95,9 @@ def test_a_page_is_watched_as_long_as_the_project_says(project: Path, monkeypatc
         (project / "interlock.toml").write_text(text)
         assert run("console", "site/clean.html").exit_code == 1
         assert asked[-1]["look"] == {
-            "seconds": seconds, "motions": ("reduce", "no-preference"), "scheme": "light", "cookie": None,
-        }  # fmt: skip
+            "seconds": seconds,
+            "scheme": "light",
+            "cookie": None,
+        }
     (project / "interlock.toml").write_text("[evidence]\nlook = 1\n")
     assert isinstance(run("console", "site/clean.html").exception, ConfigError)

@@ -99,29 +99,12 @@ def test_a_gate_that_is_not_there_is_answered_with_those_that_are(project: Path)
     assert (done.returncode, "GATE-TESTS" in done.stderr) == (2, True)
 
 
-def test_a_name_under_keep_that_keeps_nothing_is_named(project: Path) -> None:
-    (project / ".gitignore").write_text("third_party/\n")
-    (project / "third_party").mkdir()
-    (project / "third_party/data").write_text("x")
-    outside = project.with_name("outside")
-    outside.mkdir()
-    kept = ["third_party", "third_prty", "tests", "node_modules", f"{outside}", f"{outside}/none"]
-    with (project / "interlock.toml").open("a") as file:
-        file.write(f"keep = {json.dumps(kept)}\n")
-    done = warm.interlock(project, "check", "task.toml", "--json")
-    (found,) = (row for row in json.loads(done.stdout)["findings"] if row["code"] == "SEAL411")
-    assert (found["level"], found["key"]) == ("warning", "gates.GATE-TESTS.keep")
-    assert found["message"].endswith(f": third_prty, tests, {outside}/none.")
-
-
 def test_settings_of_the_checkout_do_not_judge(project: Path) -> None:
     (project / "interlock.toml").write_text(CONFIG.replace('"sh", "tests/check.sh"', '"true"'))
     (project / "task.toml").write_text(TASK.replace("src/**", "**"))
     (project / "src/answer").write_text("43\n")
     status, said = gate(project)
     assert (status, said["ok"]) == (1, False)
-    status, said = gate(project, "--as-configured")
-    assert (status, said["ok"]) == (0, True)
 
 
 @pytest.mark.parametrize(
@@ -151,19 +134,7 @@ def test_settings_that_the_base_lacks_are_asked_for(project: Path) -> None:
     git(project, "add", "interlock.toml")
     git(project, "commit", "--quiet", "-m", "No task")
     done = warm.interlock(project, "gate", "GATE-TESTS")
-    assert (done.returncode, "add --as-configured" in done.stderr) == (2, True)
-    assert gate(project, "--as-configured")[0] == 0
-
-
-def test_without_a_task_the_only_task_file_is_taken_and_several_are_named(project: Path) -> None:
-    (project / "src/answer").write_text("43\n")
-    done = warm.interlock(project / "src", "gate", "GATE-TESTS", "--json")
-    assert (done.returncode, json.loads(done.stdout)["task_id"]) == (1, "CALC-1")
-    write(project, {"tasks/next.toml": TASK})
-    git(project, "add", "tasks")
-    git(project, "commit", "--quiet", "-m", "Two tasks")
-    several = warm.interlock(project, "gate", "GATE-TESTS")
-    assert (several.returncode, "2 in the base: task.toml, tasks/next.toml" in several.stderr) == (2, True)
+    assert (done.returncode, "; commit it" in done.stderr) == (2, True)
 
 
 def test_what_is_judged_is_not_known_of_a_command_that_nobody_observes(project: Path) -> None:
@@ -183,9 +154,15 @@ def test_a_check_prints_what_each_gate_judges(project: Path) -> None:
     assert "SEAL404" in done.stdout
     said = json.loads(warm.interlock(project, "check", "task.toml", "--json").stdout)
     assert said["gates"] == [
-        {"gate": "GATE-TESTS", "runner": "exit", "observed": False, "product": ["src/**"],
-         "frozen": ["tests/check.sh"], "tests": {}},
-    ]  # fmt: skip
+        {
+            "gate": "GATE-TESTS",
+            "runner": "exit",
+            "observed": False,
+            "product": ["src/**"],
+            "frozen": ["tests/check.sh"],
+            "tests": {},
+        }
+    ]
 
 
 def test_a_part_of_the_scope_that_no_gate_judges_is_named(project: Path) -> None:
@@ -211,12 +188,12 @@ def test_a_product_that_matches_nothing_is_refused_by_check_gate_and_run(project
         assert 'product = ["src/**"]' in said, words
 
 
-def test_a_product_that_is_still_to_be_made_is_a_warning(project: Path) -> None:
+def test_a_product_may_still_be_to_be_made(project: Path) -> None:
     git(project, "rm", "--quiet", "src/answer")
     git(project, "commit", "--quiet", "-m", "Nothing yet")
     (project / "src").mkdir()
     done = warm.interlock(project, "check", "task.toml", "--json")
-    assert (done.returncode, "SEAL413" in done.stdout) == (0, True), done.stdout
+    assert done.returncode == 0, done.stdout
     write(project, {"src/answer": "42\n"})
     status, said = gate(project)
     assert (status, said["ok"], said["taken"]) == (0, True, ["src/answer"])

@@ -13,7 +13,7 @@ import pytest
 
 import interlock
 from interlock.cli.main import COMMANDS
-from interlock.install.hooks import CLAUDE
+from interlock.install.clients import EVENTS
 from interlock.reservations.rules import RULES
 from interlock.server import make_server
 from tests.child import environment
@@ -69,8 +69,8 @@ def test_the_plugin_is_of_this_version_and_the_marketplace_leads_to_it() -> None
 
 def test_the_hooks_of_the_plugin_are_those_of_init() -> None:
     hooks = load("hooks/hooks.json")["hooks"]
-    assert set(hooks) == {event.name for event in CLAUDE}
-    for event in CLAUDE:
+    assert set(hooks) == {event.name for event in EVENTS["claude"]}
+    for event in EVENTS["claude"]:
         (group,) = hooks[event.name]
         (handler,) = group["hooks"]
         assert group.get("matcher", "") == event.matcher
@@ -133,8 +133,12 @@ def test_a_hook_of_the_plugin_refuses_what_another_agent_holds(line: tuple[str, 
     write_hook(tmp_path / "bin/interlock", f'#!/bin/sh\nexec {sys.executable} -P -m interlock "$@"\n')
     call = {"session_id": "s", "cwd": str(root), "tool_name": "Edit", "tool_input": {"file_path": str(root / "a.txt")}}
     done = subprocess.run(
-        [PLUGIN / line[0], *line[1:]], input=json.dumps(call), capture_output=True, text=True,
-        check=False, env=environment(PATH=f"{tmp_path}/bin:/usr/bin:/bin"),
-    )  # fmt: skip
+        [PLUGIN / line[0], *line[1:]],
+        input=json.dumps(call),
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment(PATH=f"{tmp_path}/bin:/usr/bin:/bin"),
+    )
     assert done.returncode == 2
     assert "ada" in done.stderr

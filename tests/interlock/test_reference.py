@@ -17,9 +17,9 @@ from interlock.gates.checks.sealed import FAULTS
 from interlock.gates.config import load_config
 from interlock.gates.sealed import KEYS
 from interlock.graph import Task
+from interlock.reservations.settings import KEYS as RESERVATIONS
 from interlock.reservations.settings import Report, Settings, build
 from scripts.reference import SECTIONS, md, pages
-from tests import warm
 from tests.table import each_row
 
 REPO = Path(__file__).parents[2]
@@ -49,7 +49,7 @@ def test_every_key_of_the_example_has_a_row(reference: dict[str, str]) -> None:
     keys = set(re.findall(r"^(\w+) = ", EXAMPLE, re.MULTILINE))
     rows = set(re.findall(r"^\| `(?:timeout_minutes\.)?(\w+)` \|", reference["keys.md"], re.MULTILINE))
     # A command has a name of its own; how an agent's table is read, its runner knows.
-    assert keys - rows == {"test", "runner", "model", "budget"}
+    assert keys - rows == {"test", "runner"}
     assert "| `max_reasks` | whole number, 0 to 20 | `2` | How often" in reference["keys.md"]
 
 
@@ -68,9 +68,10 @@ def test_the_tools_are_those_of_the_server(reference: dict[str, str]) -> None:
     assert set(tools) < set(headings(page))
     begin = page.partition("### interlock_begin_run")[2].partition("###")[0]
     assert re.findall(r"^\| `(\w+)` \| string \| (needed)? ?\|", begin, re.MULTILINE) == [
-        ("ticket_id", "needed"), ("run_id", ""),
-    ]  # fmt: skip
-    for name in ("interlock://runs/{run_id}/ticket", "`ticket_workflow`", "Interlock decides when it moves"):
+        ("ticket_id", "needed"),
+        ("run_id", ""),
+    ]
+    for name in ("interlock://runs/{run_id}/ticket", "`work_this_ticket`", "Interlock decides when it moves"):
         assert name in page
 
 
@@ -84,8 +85,8 @@ def test_the_example_is_a_configuration_that_fits(tmp_path: Path) -> None:
 def test_the_reservations_are_shown_with_their_defaults() -> None:
     table = tomllib.loads(EXAMPLE)["reservations"]
     assert build(table) == Report(Settings())
-    limits = {f"{name}_timeout_minutes" for name in table["timeout_minutes"]}
-    assert {*table, *limits} - {"timeout_minutes"} == set(Settings._fields)
+    limits = {f"timeout_minutes.{name}" for name in table["timeout_minutes"]}
+    assert {*table, *limits} - {"timeout_minutes"} == {*RESERVATIONS}
 
 
 def test_every_key_of_a_task_is_in_its_table() -> None:
@@ -112,7 +113,7 @@ PACKAGES = ("agents", "core", "envelope", "gates", "graph", "interlock", "journa
 def test_every_code_in_the_source_has_a_row() -> None:
     texts = (path.read_text(encoding="utf-8") for name in PACKAGES for path in (REPO / name).rglob("*.py"))
     found = {code for text in texts for code in re.findall(rf"\b(?:{KINDS})\d{{3}}\b", text)}
-    assert len(found) > 400
+    assert len(found) > 250
     assert found - set(ROWS) == set()
 
 
@@ -124,7 +125,7 @@ def test_each_row_says_what_must_hold_and_what_to_do() -> None:
         assert getattr(row, "remedy", ""), code
 
 
-@each_row("code", ["ENV203", "env203", "SEAL302", "CFG103", "RUN603", "JRN707", "WEB429", "STG401"])
+@each_row("code", ["ENV203", "env203", "SEAL302", "CFG103", "RUN603", "JRN707", "WEB401", "STG401"])
 def test_a_code_is_explained(code: str) -> None:
     done = CliRunner().invoke(interlock, ["explain", code])
     assert done.exit_code == 0
@@ -132,9 +133,3 @@ def test_a_code_is_explained(code: str) -> None:
     assert "Fix: " in done.stdout
     row = json.loads(CliRunner().invoke(interlock, ["explain", code, "--json"]).stdout)
     assert (row["schema"], row["code"]) == ("interlock.rule/1", code.upper())
-
-
-def test_a_misspelt_code_leads_to_the_nearest_and_no_code_needs_a_project(tmp_path: Path) -> None:
-    done = warm.interlock(tmp_path, "explain", "SAEL302")
-    assert (done.returncode, "SEAL302" in done.stderr) == (2, True)
-    assert warm.interlock(tmp_path, "explain", "SEAL407").stdout.startswith("SEAL407")

@@ -58,8 +58,10 @@ def test_either_version_comes_back_and_each_restore_can_be_undone(shop: Project)
     write(shop.root, {"tests/more.sh": "of a person\n"})
     printed = interlock(shop.root, "restore", RUN, "--as-left")
     assert [line for line in printed.splitlines() if line.startswith(("restored", "removed"))] == [
-        "restored tests/check.sh", "removed tests/more.sh", "restored tests/sitecustomize.py",
-    ]  # fmt: skip
+        "restored tests/check.sh",
+        "removed tests/more.sh",
+        "restored tests/sitecustomize.py",
+    ]
     names = ("tests/check.sh", "tests/more.sh", "tests/sitecustomize.py")
     assert [text_of(shop.root, name) for name in names] == [WEAK, None, "x = 1\n"]
     (undo,) = re.findall(r"interlock (restore .*--tree \w+)", printed)
@@ -69,6 +71,16 @@ def test_either_version_comes_back_and_each_restore_can_be_undone(shop: Project)
     assert said["restored"] == ["tests/more.sh"]
     assert text_of(shop.root, "tests/more.sh") == FILES["tests/more.sh"]
     assert "nothing differs" in interlock(shop.root, "restore", RUN)
+
+
+def test_a_file_that_git_ignores_is_in_no_tree_and_so_never_removed(shop: Project) -> None:
+    write(shop.root, {".gitignore": "*.local\n", "my notes.txt": "a\n", "keys.local": "secret\n"})
+    refused = warm.interlock(shop.root, "restore", RUN, "my notes.txt", "keys.local", ".git/config")
+    assert (refused.returncode, "keys.local, .git/config is in no tree" in refused.stderr) == (2, True)
+    printed = interlock(shop.root, "restore", RUN, "my notes.txt")
+    (undo,) = re.findall(r"interlock (restore .*--tree \w+)", printed)
+    interlock(shop.root, *shlex.split(undo))
+    assert [text_of(shop.root, name) for name in ("my notes.txt", "keys.local")] == ["a\n", "secret\n"]
 
 
 def test_a_run_that_is_not_there_or_had_nothing_put_back_is_named(shop: Project) -> None:
@@ -102,24 +114,31 @@ def test_what_a_refused_start_says_to_do_ends_well_and_loses_nothing(left: Proje
     for command in commands:
         printed = interlock(left.root, *shlex.split(command)[1:])
     assert [text_of(left.root, name) for name in LEFT] == [
-        FILES["tests/check.sh"], FILES["tests/more.sh"], None, "half\n",
-    ]  # fmt: skip
+        FILES["tests/check.sh"],
+        FILES["tests/more.sh"],
+        None,
+        "half\n",
+    ]
     assert warm.interlock(left.root, "run", "task.toml").returncode == 3
     (undo,) = re.findall(r"interlock (restore .*--tree \w+)", printed)
     interlock(left.root, *undo.split())
     assert [text_of(left.root, name) for name in LEFT] == [*LEFT.values()]
 
 
-def test_a_planted_test_outside_the_scope_is_asked_about_and_goes_as_the_refusal_says(tmp_path: Path) -> None:
+def test_what_an_approved_run_planted_outside_its_scope_is_no_base_of_the_next(tmp_path: Path) -> None:
     made = sealed_project(tmp_path)
-    write(made.root, {"task.toml": TASK})
+    narrow = TASK.replace('"src/**", "tests/**", "Makefile"', '"src/**"')
+    write(made.root, {"task.toml": narrow})
     made.task = replace(made.task, scope=("src/**",))
-    made.runners = {"builder": working({**RIGHT, "tests/new.sh": "exit 0\n"})}
+    made.runners = {"builder": working({**RIGHT, "tests/new.sh": "true\n"})}
     assert made.run().status == "APPROVED"
-    refused = warm.interlock(made.root, "run", "task.toml")
-    assert (refused.returncode, "SEAL407" in refused.stderr) == (2, True)
-    for command in re.findall(r"`(interlock restore [^`]+)`", refused.stderr):
-        interlock(made.root, *shlex.split(command)[1:])
+    for name in ("HELLO-001", "HELLO-002"):  # the base is that of every task
+        write(made.root, {"task.toml": narrow.replace("HELLO-001", name)})
+        refused = warm.interlock(made.root, "run", "task.toml")
+        assert (refused.returncode, f"were changed in {RUN}, where no gate judged them" in refused.stderr) == (2, True)
+        assert warm.interlock(made.root, "check", "task.toml").returncode == 2
+    _, command = re.findall(r"`(interlock restore [^`]+)`", refused.stderr)
+    interlock(made.root, *shlex.split(command)[1:])
     assert text_of(made.root, "tests/new.sh") is None
     assert warm.interlock(made.root, "run", "task.toml").returncode == 3
 
@@ -141,11 +160,14 @@ def test_dependencies_that_changed_are_a_question_until_a_person_trusts_them(tmp
     made = calc(tmp_path / "project")
     environment = tmp_path / "environment"
     shutil.copytree((made.root / ".venv").resolve(), environment, symlinks=True)
-    write(made.root, {
-        "task.toml": 'task_id = "CALC-1"\ntask = "Fix it"\ngates_required = ["GATE-TESTS"]\nscope = ["src/**"]\n',
-        "interlock.toml": '[roles.builder]\nkind = "build"\n[agents.builder]\nrunner = "remote"\n'
-        f'[gates.GATE-TESTS]\ncommand = [".venv/bin/pytest", "-q"]\nkeep = ["{environment}"]\n',
-    })  # fmt: skip
+    write(
+        made.root,
+        {
+            "task.toml": 'task_id = "CALC-1"\ntask = "Fix it"\ngates_required = ["GATE-TESTS"]\nscope = ["src/**"]\n',
+            "interlock.toml": '[roles.builder]\nkind = "build"\n[agents.builder]\nrunner = "remote"\n'
+            f'[gates.GATE-TESTS]\ncommand = [".venv/bin/pytest", "-q"]\nkeep = ["{environment}"]\n',
+        },
+    )
     assert warm.interlock(made.root, "check", "task.toml").returncode == 0
     (pytest_package,) = environment.glob("lib/python3*/site-packages/_pytest/runner.py")
     pytest_package.write_text(pytest_package.read_text() + "# changed\n")

@@ -54,28 +54,9 @@ def test_a_broken_configuration_is_reported_at_the_start_and_the_server_goes_on(
         assert "fix: " in said
 
 
-@pytest.mark.parametrize(
-    ("option", "value", "word"),
-    [
-        ("--allow-host", "http://x.example", "`http://`"),
-        ("--allow-host", "x.example/mcp", "`/mcp`"),
-        ("--allow-host", "*.example", "pattern"),
-        ("--allow-host", "X.example", "lower case"),
-        ("--allow-origin", "x.example", "begins with"),
-        ("--allow-origin", "https://x.example/app", "`/app`"),
-    ],
-)
-def test_a_wrong_address_is_refused_with_its_mistake(tmp_path: Path, option: str, value: str, word: str) -> None:
-    done = interlock(tmp_path, "serve", option, value)
-    assert (done.returncode, word in done.stderr) == (2, True), done.stderr
-
-
-@pytest.mark.long
-def test_mcp_says_on_a_terminal_alone_what_it_waits_for(tmp_path: Path) -> None:
+def test_mcp_says_on_a_terminal_what_it_waits_for(tmp_path: Path) -> None:
     root = new_project(tmp_path / "project")
     command = [sys.executable, "-m", "interlock", "mcp", "--root", str(root)]
-    piped = subprocess.run(command, input="", capture_output=True, text=True, timeout=60, check=False)
-    assert (piped.returncode, piped.stdout, piped.stderr) == (0, "", "")
     ours, theirs = pty.openpty()
     process = subprocess.Popen(command, stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:

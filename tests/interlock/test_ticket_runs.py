@@ -21,7 +21,9 @@ def project(tmp_path: Path) -> Path:
     ticket = ticket_of(tickets.submit(filled(ticket)))
     tickets.submit({**ticket, "payload": {"constraints": []}})
     tickets.submit(filled(tickets.ticket("run-1"), state="complete"))
-    tickets.submit(filled(ticket_of(tickets.begin("SHOP-8", "run-2")), schema_version="9"))
+    ticket = ticket_of(tickets.begin("SHOP-8", "run-2"))
+    for _ in range(3):
+        ticket = ticket_of(tickets.submit({**ticket, "payload": {}}))
     return root
 
 
@@ -30,19 +32,21 @@ def test_status_lists_ticket_runs_and_what_they_wait_for(project: Path) -> None:
     assert first.split()[:6] == ["run-1", "ticket", "SHOP-7", "extract_requirements", "revision", "3"]
     assert re.search(r"waits for a payload with acceptance_criteria, constraints, unknowns \(\d+ s ago\)$", first)
     assert second.split()[3] == "fail_closed"
-    assert re.search(r"failed closed: schema_version_mismatch \(\d+ s ago\)$", second)
+    assert re.search(r"failed closed: repeated_failure \(\d+ s ago\)$", second)
     listed = data(interlock(project, "status", "--json"))
     assert listed["runs"] == listed["damaged"] == []
     rows = [(row["run_id"], row["ticket_id"], row["state"], row["revision"]) for row in listed["tickets"]]
-    assert rows == [("run-1", "SHOP-7", "extract_requirements", 3), ("run-2", "SHOP-8", "fail_closed", 2)]
+    assert rows == [("run-1", "SHOP-7", "extract_requirements", 3), ("run-2", "SHOP-8", "fail_closed", 4)]
 
 
 @pytest.mark.parametrize("name", ["run-1", "SHOP-7", "ticket:run-1"])
 def test_status_shows_one_ticket_run_by_its_id_or_its_ticket(project: Path, name: str) -> None:
     shown = data(interlock(project, "status", name, "--json"))
     assert (shown["schema"], shown["run_id"], shown["path"][-1]) == (
-        "interlock.ticket-run/1", "run-1", "extract_requirements",
-    )  # fmt: skip
+        "interlock.ticket-run/1",
+        "run-1",
+        "extract_requirements",
+    )
 
 
 def test_the_head_that_status_prints_is_one_that_verify_takes(project: Path) -> None:
@@ -53,12 +57,8 @@ def test_the_head_that_status_prints_is_one_that_verify_takes(project: Path) -> 
     refused = interlock(project, "verify", "--head", changed, "--json")
     assert refused.returncode == 1
     assert [problem["run"] for problem in data(refused)["problems"]] == ["ticket:run-1"]
-    # The word `ticket` may be left out where one run alone can be meant.
-    head = lines["head"].removeprefix("ticket:")
-    assert interlock(project, "verify", "--head", head).returncode == 0
-    assert data(interlock(project, "verify", "--head", f"{head[:-4]}0000", "--json"))["problems"]
     shutil.rmtree(project / ".interlock")
-    assert interlock(project, "verify", "--head", head).returncode == 0
+    assert interlock(project, "verify", "--head", lines["head"]).returncode == 0
 
 
 def test_a_head_that_could_be_a_tasks_is_the_tasks(project: Path) -> None:
@@ -80,23 +80,14 @@ def test_what_is_for_tasks_says_that_a_ticket_is_none_and_who_goes_on(project: P
     assert "interlock explain run-1" in error["fix"]
 
 
-def test_status_names_the_runs_of_a_journal_whose_state_is_gone(project: Path) -> None:
-    shutil.rmtree(project / ".interlock")
-    done = interlock(project, "status")
-    assert (done.returncode, done.stdout) == (0, "")
-    assert all(word in done.stderr for word in ("2 runs", "ticket:run-1", "ticket:run-2", "interlock verify"))
-    assert data(interlock(project, "status", "--json"))["without_state"] == ["ticket:run-1", "ticket:run-2"]
-
-
 def test_explain_shows_the_findings_and_what_was_refused_since(project: Path) -> None:
     explained = data(interlock(project, "explain", "SHOP-7", "--json"))
     assert [item["code"] for item in explained["findings"]] == ["STG103", "STG103"]
     assert [item["code"] for item in explained["refused"]] == ["TKT122"]
-    assert [row["status"] for row in explained["attempts"]] == ["pass", "retry"]
     text = interlock(project, "explain", "run-1").stdout
     assert all(item["fix"] in text for item in (*explained["findings"], *explained["refused"]))
     closed = data(interlock(project, "explain", "run-2", "--json"))
-    assert "schema_version_mismatch" in closed["why"]
+    assert "repeated_failure" in closed["why"]
     assert closed["next"] == [closed["invalidation_report"]["required_next_action"]]
 
 
@@ -106,7 +97,7 @@ def test_a_ticket_run_that_was_cut_off_while_it_began_is_listed_and_stays_as_it_
     assert data(interlock(project, "status", "--json"))["tickets"][-1]["state"] is None
     assert "interlock_begin_run" in interlock(project, "explain", "SHOP-9").stdout
     assert interlock(project, "verify").returncode == 0
-    assert sorted(path.name for path in store.folder.iterdir()) == ["made", "run.json"]
+    assert sorted(path.name for path in store.folder.iterdir()) == ["run.json"]
 
 
 def test_a_damaged_ticket_run_does_not_hide_the_others(project: Path) -> None:
@@ -123,4 +114,3 @@ def test_graph_prints_a_pipeline(tmp_path: Path, name: str) -> None:
     drawn = interlock(tmp_path, "graph", "--pipeline", name)
     assert drawn.returncode == 0
     assert all(f"{stage.name} --> fail_closed: stop" in drawn.stdout for stage in SPECS[name].stages)
-    assert interlock(tmp_path, "graph", "--pipeline", name, "--table").returncode == 2

@@ -9,15 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from interlock.envelope import parse, render
-from interlock.envelope.protocol import ROLES, STATUSES, Protocol, Role
+from interlock.envelope import render
+from interlock.envelope.protocol import ROLES, Protocol, Role
 from interlock.envelope.template import example, required_gates
 from tests.interlock.command import MAIN, check, environment, run
-from tests.table import each_row
 
-HEAVY = (
-    "pydantic", "langgraph", "langchain_core", "mcp", "click", "rich", "asyncio", "email", "http", "ssl", "pathlib",
-)  # fmt: skip
+_HEAVY = "pydantic langgraph langchain_core mcp click rich asyncio email http ssl pathlib"
+HEAVY = tuple(_HEAVY.split())
 FINDING_KEYS = ["code", "level", "field", "line", "column", "message", "found", "expected", "fix", "source"]
 
 
@@ -145,17 +143,25 @@ def test_without_a_file_the_call_is_wrong():
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("--current-status", "READY_FOR_QUA", "x.md"), ("--max-bytes", "0", "x.md"), ("--max-bytes", "many", "x.md"),
-        ("--format", "xml", "x.md"), ("--explain", "ENV9999"), ("--explain", "env999"), ("--template", "visual-q"),
-        ("--export", "gbnf", "--agent", "visual-q"), ("--gates", ",", "x.md"), ("--gates", "foo", "x.md"),
-        ("--gates", "GATE-MSG-STRICT,gate-visual-qa", "x.md"), ("--root", "no-such-folder", "x.md"),
-        ("--unknown", "x.md"), ("--expl", "ENV203"),
+        "--current-status READY_FOR_QUA x.md",
+        "--max-bytes 0 x.md",
+        "--max-bytes many x.md",
+        "--format xml x.md",
+        "--explain ENV9999",
+        "--explain env999",
+        "--template visual-q",
+        "--export lark --agent visual-q",
+        "--gates , x.md",
+        "--gates foo x.md",
+        "--gates GATE-MSG-STRICT,gate-visual-qa x.md",
+        "--root no-such-folder x.md",
+        "--unknown x.md",
+        "--expl ENV203",
     ],
-    ids=" ".join,
-)  # fmt: skip
-def test_wrong_usage_ends_with_2_and_prints_no_data(arguments: tuple[str, ...], tmp_path: Path):
+)
+def test_wrong_usage_ends_with_2_and_prints_no_data(arguments: str, tmp_path: Path):
     (tmp_path / "x.md").write_text(render(example("visual-qa")))
-    ran = run(*arguments, cwd=tmp_path)
+    ran = run(*arguments.split(), cwd=tmp_path)
     assert (ran.status, ran.out) == (2, "")
     assert ran.err
 
@@ -286,17 +292,7 @@ def test_a_wrong_configuration_ends_with_2_and_a_suggestion(root: Path, good: Pa
     assert "envelope" in ran.err
 
 
-@each_row("role", [role.name for role in ROLES])
-def test_the_template_of_every_role_can_be_read_back(role: str):
-    ran = run("--template", role, "--task-id", "HOME-UI-009", "--gates", "GATE-VISUAL-QA,GATE-CODE-REVIEW")
-    assert ran.status == 0
-    envelope = parse(ran.out).envelope
-    assert envelope is not None
-    assert (envelope.assigned_agent, envelope.task_id) == (role, "HOME-UI-009")
-    assert envelope.status in STATUSES
-
-
-@pytest.mark.parametrize("form", ["lark", "gbnf", "llguidance", "json-schema"])
+@pytest.mark.parametrize("form", ["lark", "json-schema"])
 def test_the_contract_is_exported(form: str):
     ran = run("--export", form)
     assert ran.status == 0
@@ -309,7 +305,7 @@ def test_a_rule_is_explained_and_all_are_listed():
     assert (page.status, page.out.startswith("EVD508 (error): ")) == (0, True)
     assert run("--explain").out == run("--explain", "all").out
     listed = [line.split()[0] for line in run("--explain").out.splitlines()]
-    assert {"ENV101", "ENV203", "EVD501", "CLI801", "RUN610", "RUN611", "RUN612"} <= set(listed)
+    assert {"ENV101", "ENV203", "EVD501", "CLI801", "RUN610", "RUN613", "RUN614"} <= set(listed)
 
 
 def test_a_code_that_is_no_rule_of_an_answer_is_explained_too():
@@ -317,24 +313,30 @@ def test_a_code_that_is_no_rule_of_an_answer_is_explained_too():
     assert (said.status, said.out.startswith("SEAL302 (error): ")) == (0, True)
 
 
+def test_a_file_is_checked_without_any_framework_and_without_git(tmp_path: Path):
+    (tmp_path / "x.md").write_text(render(example("web-design-lead", outcome="progress")))
+    code = (
+        "import os, sys\n"
+        "sys.modules |= dict.fromkeys(('langgraph', 'langchain_core', 'pydantic'))\n"
+        "os.environ['PATH'] = ''\n"
+        "from interlock.validate_envelope import main\n"
+        "sys.exit(main(['x.md']))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "x.md: valid\n")
+
+
 def test_explaining_the_rules_of_a_run_imports_no_framework():
     code = (
         "import sys\n"
         "from interlock.validate_envelope import main\n"
         "assert main(['--explain', 'RUN610']) == 0\n"
-        "assert 'interlock.graph.task.rules' in sys.modules\n"
+        "assert 'interlock.graph.errors' in sys.modules\n"
         "print([name for name in sys.modules if name.partition('.')[0] in "
         "{'langgraph', 'langchain_core', 'pydantic', 'sqlite3'}])\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
-
-
-@pytest.mark.parametrize("form", ["sarif", "github"])
-def test_scanners_and_github_get_their_own_form(form: str, bad: Path):
-    ran = run("--format", form, bad)
-    assert ran.status == 1
-    assert ran.out.startswith("::error file=" if form == "github" else "{")
 
 
 def test_colour_is_for_terminals_unless_asked_for(bad: Path):

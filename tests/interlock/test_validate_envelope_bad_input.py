@@ -23,10 +23,10 @@ def swap(old: str, new: str) -> bytes:
 BYTES: dict[str, tuple[bytes, str]] = {
     "binary": (bytes(range(256)) * 40, "ENV103"),
     "escape": (swap("landing", "\x1b[2Jlanding"), "ENV106"),
-    "look-alike in a status": (swap("IN_PROGRESS", "IN_PR\u041eGRESS"), "ENV110"),
+    "look-alike in a status": (swap("IN_PROGRESS", "IN_PR\u041eGRESS"), "ENV301"),
     "a hundred thousand bullets": (b"- a\n" * 100_000, "ENV223"),
-    "second envelope in OUTPUT": (swap("NEXT_ACTIONS:", f"{GOOD}\nNEXT_ACTIONS:"), "ENV209"),
-}  # fmt: skip
+    "second envelope in OUTPUT": (swap("NEXT_ACTIONS:", f"{GOOD}\nNEXT_ACTIONS:"), "ENV208"),
+}
 """What passes through the bytes, the characters and the layout; `tests/envelope` has each rule."""
 
 
@@ -66,6 +66,7 @@ def test_a_file_of_100_mb_and_an_endless_device_are_refused_unread(tmp_path: Pat
     for words in ([tmp_path / "large.md"], ["--max-bytes", "4096", "/dev/zero"]):
         ran = check(*words)
         assert (ran.status, ran.errors) == (1, ["ENV101"])
+        assert ran.findings[0]["found"].startswith("more than ")
 
 
 @pytest.mark.long
@@ -86,8 +87,8 @@ CITED = "artifacts/a11y/HOME-UI-001/1/axe.json"
 
 FILES: dict[str, tuple[Callable[[Path], object], str]] = {
     "missing": (lambda path: None, "EVD508"),
-    "pipe": (os.mkfifo, "EVD511"),
-    "not an axe result": (lambda path: path.write_text('{"score": 100}'), "EVD541"),
+    "pipe": (os.mkfifo, "EVD509"),
+    "not an axe result": (lambda path: path.write_text('{"score": 100}'), "EVD531"),
 }
 
 

@@ -1,19 +1,27 @@
 """A server that takes webhooks, and programs that keep what they were given."""
 
+import json
 from collections.abc import Generator
 from dataclasses import dataclass, field
 from http.server import ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from interlock.notify import queue
 from tests.serving import Quiet, running
 
 KEPT = """#!/bin/sh
 printf '%s\\0' "$@" >> "$0.args"
 cat >> "$0.input"
 """
+
+
+def history(root: str | Path) -> list[dict[str, Any]]:
+    """Return the last events of a project that were sent, the newest first, each with its deliveries."""
+    path = Path(root) / ".interlock/notify.jsonl"
+    lines = path.read_bytes().split(b"\n") if path.exists() else []
+    return [json.loads(line) for line in lines if line.endswith(b"}")][::-1]
 
 
 @dataclass
@@ -46,15 +54,6 @@ def hook(monkeypatch: pytest.MonkeyPatch) -> Generator[Hook]:
     with running(ThreadingHTTPServer(("127.0.0.1", 0), Handler)) as server:
         made.url = f"http://127.0.0.1:{server.server_port}"
         yield made
-
-
-def unsent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let no sender be started by itself."""
-
-    def nobody(_root: str) -> None:
-        pass
-
-    monkeypatch.setattr(queue, "start_sender", nobody)
 
 
 def program(path: Path, text: str = KEPT) -> Path:

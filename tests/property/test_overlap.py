@@ -11,12 +11,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from interlock.core.finding import Finding
-from interlock.reservations.patterns import (
+from interlock.core.patterns import (
     Pattern,
     ancestors,
     canonical,
     covers,
-    index_prefix,
     matches,
     overlaps,
     relative,
@@ -118,11 +117,11 @@ def test_a_text_is_accepted_exactly_when_all_it_stands_for_stays_inside(glob: Gl
 @example(_glob(["**", "/", "*", "/", "a"]))
 @example(_glob(["{a/,}", "*", "/", "**", "/", "*"]))
 def test_the_canonical_form_matches_the_same_paths_and_is_its_own(glob: Glob):
-    pattern = canonical(glob.text, fold_case=False)
+    pattern = canonical(glob.text)
     assert isinstance(pattern, Pattern)
-    again = canonical(pattern.text, fold_case=False)
+    again = canonical(pattern.text)
     assert again == pattern
-    wrong = [path for path in REAL if matches(pattern, path, fold_case=False) != _holds(glob, path)]
+    wrong = [path for path in REAL if matches(pattern, path) != _holds(glob, path)]
     assert wrong == []
 
 
@@ -135,13 +134,15 @@ def test_two_patterns_overlap_exactly_when_brute_force_finds_a_path(a: Glob, b: 
 
 
 def _check_overlap(a: Glob, b: Glob) -> None:
-    said = overlaps(a.text, b.text, fold_case=False)
-    assert overlaps(b.text, a.text, fold_case=False) is said
+    said = overlaps(a.text, b.text)
+    assert overlaps(b.text, a.text) is said
     shared = next((path for path in REAL if _holds(a, path) and _holds(b, path)), None)
     if shared is not None:
         assert said, shared
-        one, two = index_prefix(a.text), index_prefix(b.text)
-        assert two in ancestors(one) or two.startswith(one)
+        one, two = canonical(a.text), canonical(b.text)
+        assert isinstance(one, Pattern)
+        assert isinstance(two, Pattern)
+        assert two.prefix in ancestors(one.prefix) or two.prefix.startswith(one.prefix)
     elif said:
         # `c` stands for all characters that no piece names.
         longer = (path for length in range(1, 2 * MOST_CONSUMED + 1) for path in _paths("abc./", length))
@@ -153,28 +154,18 @@ def _check_overlap(a: Glob, b: Glob) -> None:
 def test_a_pattern_never_seems_to_cover_what_it_does_not(a: Glob, b: Glob):
     if _expressions(a) is None or _expressions(b) is None:
         return
-    assert covers(a.text, a.text, fold_case=False)
-    if covers(a.text, b.text, fold_case=False):
+    assert covers(a.text, a.text)
+    if covers(a.text, b.text):
         assert [path for path in REAL if _holds(b, path) and not _holds(a, path)] == []
-        assert overlaps(a.text, b.text, fold_case=False)
+        assert overlaps(a.text, b.text)
 
 
 @settings(max_examples=examples(400), deadline=None)
 @given(globs.filter(lambda glob: bool(_expressions(glob))), st.sampled_from(REAL))
 def test_a_pattern_covers_exactly_the_paths_that_it_matches(glob: Glob, path: str):
-    assert covers(glob.text, path, fold_case=False) is _holds(glob, path)
-    assert overlaps(glob.text, path, fold_case=False) is _holds(glob, path)
-    assert covers("**", glob.text, fold_case=False)
-
-
-@settings(max_examples=examples(400), deadline=None)
-@given(globs.filter(lambda glob: bool(_expressions(glob))), globs.filter(lambda glob: bool(_expressions(glob))))
-def test_without_case_a_pattern_overlaps_at_least_what_it_does_with_it(a: Glob, b: Glob):
-    assert overlaps(a.text, b.text, fold_case=True) is overlaps(a.text.upper(), b.text, fold_case=True)
-    if overlaps(a.text, b.text, fold_case=False):
-        assert overlaps(a.text, b.text.upper(), fold_case=True)
-        one, two = index_prefix(a.text, fold_case=True), index_prefix(b.text.upper(), fold_case=True)
-        assert two in ancestors(one) or two.startswith(one)
+    assert covers(glob.text, path) is _holds(glob, path)
+    assert overlaps(glob.text, path) is _holds(glob, path)
+    assert covers("**", glob.text)
 
 
 MEMBERS = "abcxyzABC019!^-[]{},.*?~ é"
@@ -201,13 +192,13 @@ def test_a_class_of_any_characters_is_written_so_that_it_is_read_the_same(
     body += "-" * ("-" in singles)
     if not body or (body[0] in "!^" and not negated) or "[." in body:
         return
-    pattern = canonical(f"x[{'!' * negated}{body}]", fold_case=False)
+    pattern = canonical(f"x[{'!' * negated}{body}]")
     assert isinstance(pattern, Pattern)
-    assert canonical(pattern.text, fold_case=False) == pattern
+    assert canonical(pattern.text) == pattern
     for code in [*range(32, 47), *range(48, 127), ord("é"), ord("日")]:
         character = chr(code)
         inside = character in singles or any(low <= character <= high for low, high in ranges)
-        assert matches(pattern, "x" + character, fold_case=False) is (inside != negated), (pattern.text, character)
+        assert matches(pattern, "x" + character) is (inside != negated), (pattern.text, character)
 
 
 anything = st.text(st.one_of(st.sampled_from("ab/.*?[]{},!^-~\\ \u0301e"), st.characters()), max_size=24)
@@ -216,17 +207,16 @@ anything = st.text(st.one_of(st.sampled_from("ab/.*?[]{},!^-~\\ \u0301e"), st.ch
 @settings(max_examples=examples(600), deadline=None)
 @given(anything, st.booleans())
 def test_any_text_is_a_pattern_with_one_form_or_refused_and_never_an_error(text: str, fold_case: bool):
-    found = canonical(text, fold_case=fold_case)
+    found = canonical(text)
     if isinstance(found, Finding):
-        assert found.code in {"RSV101", "RSV102", "RSV103"}
+        assert found.code in {"RSV101", "RSV102"}
         return
-    assert canonical(found.text, fold_case=fold_case) == found
-    assert overlaps(found, found, fold_case=fold_case)
-    assert covers(found, found.text, fold_case=fold_case)
-    assert covers("**", found, fold_case=fold_case)
-    assert found.prefix == index_prefix(found.text, fold_case=fold_case)
+    assert canonical(found.text) == found
+    assert overlaps(found, found)
+    assert covers(found, found.text)
+    assert covers("**", found)
     assert found.literal == bool(found.path)
-    assert not found.literal or matches(found, found.path, fold_case=fold_case)
+    assert not found.literal or matches(found, found.path)
 
 
 names = st.one_of(

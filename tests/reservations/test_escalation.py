@@ -4,11 +4,12 @@ from typing import Any
 
 import pytest
 
+from interlock.reservations.store.records import Urgency
 from tests.reservations.world import FILE, World, body, inbox, thread_of, three, two
 
 
 @pytest.mark.parametrize(("urgency", "minutes"), [("urgent", 5), ("normal", 10)])
-def test_advisory_reports_a_request_that_timed_out_and_takes_nothing(urgency: str, minutes: int) -> None:
+def test_advisory_reports_a_request_that_timed_out_and_takes_nothing(urgency: Urgency, minutes: int) -> None:
     world, ada, bob = two()
     ada.reserve_files([FILE], ttl_minutes=60)
     thread = thread_of(bob.negotiate_release(FILE, "need it", urgency=urgency))
@@ -37,7 +38,8 @@ def test_a_request_with_low_urgency_never_times_out() -> None:
 
 def test_the_time_limits_are_settings() -> None:
     world, ada, bob = two(urgent_timeout_minutes=1, normal_timeout_minutes=None, low_timeout_minutes=2)
-    for name, urgency in (("a", "urgent"), ("b", "normal"), ("c", "low")):
+    rows: list[tuple[str, Urgency]] = [("a", "urgent"), ("b", "normal"), ("c", "low")]
+    for name, urgency in rows:
         ada.reserve_files([name], ttl_minutes=60)
         bob.negotiate_release(name, "need it", urgency=urgency)
     world.minutes(30, ada)
@@ -209,15 +211,3 @@ def test_a_holder_cannot_reserve_wider_past_a_requester_in_the_queue() -> None:
     world.minutes(6, ada, bob)
     bob.fetch_inbox()
     assert [row["pattern"] for row in bob.my_reservations()["reservations"]] == [FILE]
-
-
-def test_a_requester_by_force_behind_another_in_the_queue_learns_who_has_the_file_now() -> None:
-    world, ada, bob, eve = three(escalation="force")
-    ada.reserve_files([FILE], ttl_minutes=60)
-    eve.negotiate_release(FILE, "first", urgency="low")
-    bob.negotiate_release(FILE, "second", urgency="urgent")
-    world.minutes(6, ada, eve)
-    [late] = bob.fetch_inbox()["negotiation_timeouts"]
-    assert late["state"] == "forced"
-    assert "Eve was before you" in late["suggestion"]
-    assert [row["pattern"] for row in eve.my_reservations()["reservations"]] == [FILE]

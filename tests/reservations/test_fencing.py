@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.reservations.leases.fencing import NotCoveredError, check_token, guarded
+from interlock.reservations.leases.fencing import NotCoveredError, guarded
 from interlock.reservations.leases.runtime import Runtime
 from interlock.reservations.service import Reservations
 from interlock.reservations.settings import Settings
@@ -106,18 +106,6 @@ def test_an_action_that_was_held_up_beyond_its_lease_does_not_take_effect(world:
             guard.confirm()
     assert [row["code"] for row in caught.value.errors] == ["RSV206"]
     assert [(lease.agent, lease.no_force) for lease in world.leases()] == [("bob", False)]
-
-
-def test_only_the_token_of_a_current_lease_is_good(world: World, ann: Reservations) -> None:
-    old = ann.reserve_files(["a"], ttl_minutes=1)["reservations"][0]
-    assert check_token(ann, old["reservation_id"], old["token"])
-    assert not check_token(ann, old["reservation_id"], old["token"] + 1)
-    assert not check_token(world.agent("bob"), old["reservation_id"], old["token"])
-    assert not check_token(ann, "rsv_unknown", old["token"])
-    world.now += 60
-    new = ann.reserve_files(["a"])["reservations"][0]
-    assert not check_token(ann, old["reservation_id"], old["token"])
-    assert check_token(ann, new["reservation_id"], new["token"])
 
 
 PAUSED = """

@@ -50,9 +50,13 @@ def client(checkout: Checkout, session: str, **env: str) -> dict[str, Any]:
     hook.chmod(0o755)
     command = [sys.executable, str(CLIENT), session, str(who)]
     done = subprocess.run(
-        command, cwd=checkout.root, env=environment(**env), capture_output=True,
-        text=True, check=False,
-    )  # fmt: skip
+        command,
+        cwd=checkout.root,
+        env=environment(**env),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

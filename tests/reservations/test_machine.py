@@ -13,9 +13,15 @@ from tests.effort import examples
 from tests.reservations.world import World, codes
 
 PATHS: dict[str, set[str]] = {
-    "a": {"a"}, "b": {"b"}, "*": {"a", "b", "x"}, "src/x": {"src/x"}, "src/y": {"src/y"},
-    "src/*": {"src/x", "src/y"}, "src/**": {"src/x", "src/y", "src/lib/x"}, "**/x": {"x", "src/x", "src/lib/x"},
-}  # fmt: skip
+    "a": {"a"},
+    "b": {"b"},
+    "*": {"a", "b", "x"},
+    "src/x": {"src/x"},
+    "src/y": {"src/y"},
+    "src/*": {"src/x", "src/y"},
+    "src/**": {"src/x", "src/y", "src/lib/x"},
+    "**/x": {"x", "src/x", "src/lib/x"},
+}
 """Each pattern with the paths of a small tree that it matches: enough of them to distinguish every two patterns."""
 
 NAMES = ("ann", "bob", "cid", "dee")
@@ -54,15 +60,6 @@ class Agents(RuleBasedStateMachine):
         else:
             mine = {lease.reservation_id for lease in before}
             assert {lease.reservation_id for lease in self.world.leases() if lease.agent == name} <= mine
-
-    @rule(name=names, patterns=pattern_lists)
-    def reserve_what_is_free(self, name: str, patterns: list[str]) -> None:
-        self.world.look()
-        before, queue = self.world.leases(), self.places()
-        here = {"exclusive": True, "no_force": False}
-        free = {pattern for pattern in patterns if self.is_free(name, pattern, patterns, before, queue, **here)}
-        answer = self.world.agent(name).reserve_files(patterns, partial=True)
-        assert {patterns[int(row["place"][9:-1])] for row in answer["errors"]} == set(patterns) - free
 
     @rule(name=names, data=st.data())
     def release(self, name: str, data: st.DataObject) -> None:
@@ -143,9 +140,7 @@ class Agents(RuleBasedStateMachine):
         with self.world.store.transaction() as tx:
             agent = tx.agent(lease.agent)
         assert agent is not None
-        if agent.pid in self.world.ended:
-            return True
-        return self.world.now - agent.last_seen > 180 and not lease.no_force
+        return agent.pid in self.world.ended
 
     def is_free(
         self,

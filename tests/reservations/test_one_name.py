@@ -10,17 +10,15 @@ from click.testing import CliRunner
 
 from interlock.cli.main import interlock
 from interlock.core.finding import Finding
+from interlock.core.patterns import Pattern
 from interlock.reservations import place
 from interlock.reservations.git import foreign_leases
 from interlock.reservations.git.commit import commit
 from interlock.reservations.hooks import client_hook
 from interlock.reservations.leases import arguments
-from interlock.reservations.patterns import Pattern
 from interlock.reservations.service import Reservations, open_reservations
 from tests.child import git
 from tests.reservations.world import codes
-
-NFD, NFC = (unicodedata.normalize(form, "données") for form in ("NFD", "NFC"))
 
 
 @pytest.fixture(scope="module")
@@ -39,12 +37,21 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
         git(root, "init", "-q", folder)
     (base / "outside").mkdir()
     (base / "outside" / "x.py").touch()
-    (root / NFD).mkdir()
+    (root / "données").mkdir()
     leads = {
-        "link": "src", "chain": "link", "src/deep/up": "../..", "tree": ".trees/t", "wide": "../beside", "inner": "lib",
-        "alias.py": "src/app.py", "gone.py": "src/none.py", "out": "../outside", "out.py": "../outside/x.py",
-        "marks": NFD, "round": "round",
-    }  # fmt: skip
+        "link": "src",
+        "chain": "link",
+        "src/deep/up": "../..",
+        "tree": ".trees/t",
+        "wide": "../beside",
+        "inner": "lib",
+        "alias.py": "src/app.py",
+        "gone.py": "src/none.py",
+        "out": "../outside",
+        "out.py": "../outside/x.py",
+        "marks": "données",
+        "round": "round",
+    }
     for name, target in leads.items():
         (root / name).symlink_to(target)
     return root
@@ -64,13 +71,23 @@ def hooked(project: Path, path: str, cwd: str = ".") -> list[str]:
 
 
 FILES = {
-    "src/app.py": ["src/app.py"], "link/app.py": ["src/app.py"], "chain/deep/new/a.py": ["src/deep/new/a.py"],
-    "src/deep/up/src/app.py": ["src/app.py"], ".trees/t/src/app.py": ["src/app.py"], ".trees/t/new.py": ["new.py"],
-    "tree/src/app.py": ["src/app.py"], "wide/src/app.py": ["src/app.py"], "alias.py": ["alias.py", "src/app.py"],
-    "link/../alias.py": ["alias.py", "src/app.py"], "gone.py": ["gone.py", "src/none.py"], "out.py": ["out.py"],
-    "round/x": ["round/x"], "inner/x.py": ["lib/x.py"], ".trees/t/other/x.py": ["other/x.py"],
-    f"{NFC}/x.py": [f"{NFC}/x.py"], f"{NFD}/x.py": [f"{NFC}/x.py"], "marks/x.py": [f"{NFC}/x.py"],
-}  # fmt: skip
+    "src/app.py": ["src/app.py"],
+    "link/app.py": ["src/app.py"],
+    "chain/deep/new/a.py": ["src/deep/new/a.py"],
+    "src/deep/up/src/app.py": ["src/app.py"],
+    ".trees/t/src/app.py": ["src/app.py"],
+    ".trees/t/new.py": ["new.py"],
+    "tree/src/app.py": ["src/app.py"],
+    "wide/src/app.py": ["src/app.py"],
+    "alias.py": ["alias.py", "src/app.py"],
+    "link/../alias.py": ["alias.py", "src/app.py"],
+    "gone.py": ["gone.py", "src/none.py"],
+    "out.py": ["out.py"],
+    "round/x": ["round/x"],
+    "inner/x.py": ["lib/x.py"],
+    ".trees/t/other/x.py": ["other/x.py"],
+    "marks/x.py": ["données/x.py"],
+}
 
 
 @pytest.mark.parametrize("path", FILES)
@@ -78,20 +95,28 @@ def test_what_is_typed_and_what_is_held_has_one_name(project: Path, typed: Calla
     found = typed(path.removeprefix("link/../"))
     names = "{" + ",".join(FILES[path]) + "}" if len(FILES[path]) > 1 else FILES[path][0]
     assert found.text == names
-    assert [unicodedata.normalize("NFC", name) for name in hooked(project, path)] == FILES[path]
+    assert hooked(project, path) == FILES[path]
 
 
 @pytest.mark.parametrize(
     ("text", "held_as"),
     [
-        ("link/**", "src/**"), ("link/", "src/**"), ("link", "{link,src/**}"), ("link/*.py", "src/*.py"),
-        ("{link,src}/app.py", "src/app.py"), ("{link/a,lib}/*.py", "{lib,src/a}/*.py"), ("l*k/app.py", "l*k/app.py"),
-        (".trees/t", "**"), (".trees/t/**", "**"), (".trees/t/*.py", "*.py"), (".trees/t/src", "src/**"),
-        ("tree", "**"), ("src/app.py/", "src/app.py"), ("src/app.py/**", "src/app.py"),
-        ("alias.py/", "{alias.py,src/app.py}"), ("new/", "new/**"), (NFD, f"{NFC}/**"), (NFC, f"{NFC}/**"),
-        ("marks", f"{{{NFC}/**,marks}}"),
+        ("link/**", "src/**"),
+        ("link/", "src/**"),
+        ("link", "{link,src/**}"),
+        ("link/*.py", "src/*.py"),
+        ("{link,src}/app.py", "src/app.py"),
+        ("{link/a,lib}/*.py", "{lib/*.py,src/a/*.py}"),
+        ("l*k/app.py", "l*k/app.py"),
+        (".trees/t", "**"),
+        (".trees/t/**", "**"),
+        (".trees/t/*.py", "*.py"),
+        (".trees/t/src", "src/**"),
+        ("tree", "**"),
+        ("new/", "new/**"),
+        ("marks", "{données/**,marks}"),
     ],
-)  # fmt: skip
+)
 def test_a_pattern_takes_the_name_of_what_comes_before_its_first_wildcard(
     typed: Callable[[str], Pattern], text: str, held_as: str
 ) -> None:
@@ -128,15 +153,21 @@ def test_every_call_takes_a_name_through_a_link_for_the_real_one(project: Path, 
     assert conflict["holder"] == "ann"
     asked = bob.negotiate_release(".trees/t/src/app.py", "mine next")
     assert asked["status"] == "pending"
-    assert ann.respond_to_release(str(asked["thread_id"]), "release", "tree/src/app.py")["status"] == "released"
+    assert ann.respond_to_release(str(asked["thread_id"]), "release")["status"] == "released"
     bob.release_all()
 
 
 @pytest.mark.parametrize(
     ("cwd", "text"),
-    [(".", ".trees/t/src/app.py"), (".", "link/app.py"), ("link", "app.py"), (".trees/t", "src/app.py"),
-     (".trees/t/src", "app.py"), ("tree", "src/*.py"), ("src", "app.py/")],
-)  # fmt: skip
+    [
+        (".", ".trees/t/src/app.py"),
+        (".", "link/app.py"),
+        ("link", "app.py"),
+        (".trees/t", "src/app.py"),
+        (".trees/t/src", "app.py"),
+        ("tree", "src/*.py"),
+    ],
+)
 def test_the_command_line_names_it_so_from_any_folder(
     project: Path, ann: Reservations, monkeypatch: pytest.MonkeyPatch, cwd: str, text: str
 ) -> None:
@@ -193,8 +224,7 @@ def test_what_is_held_in_a_workspace_is_held_in_its_repositories(
     one = workspace / "one"
     located = client_hook.located(place.find(str(one)), str(one), ["src/x.py"])
     assert ["one/src/x.py"] in [names for found, names in located.items() if found.root == str(workspace)]
-    found = foreign_leases.project(str(one), os.environ)
-    assert found is not None
+    found = foreign_leases.project(str(one))
     assert found.root == str(one)
     _, conflicts = foreign_leases.holdings(found, "git", os.environ | {"INTERLOCK_AGENT_ID": "bob"})
     assert [path for path, _ in foreign_leases.touched(conflicts, ["src/x.py", "src/y.py"])] == ["src/x.py"]
@@ -210,8 +240,9 @@ def test_who_names_the_workspace_does_not_pass_by_leases_of_a_repository_in_it(
     monkeypatch.setenv("INTERLOCK_PROJECT", str(workspace))
     located = client_hook.located(here, str(workspace), ["one/src/y.py"])
     assert {found.root: names for found, names in located.items()} == {
-        str(workspace): ["one/src/y.py"], str(workspace / "one"): ["src/y.py"]
-    }  # fmt: skip
+        str(workspace): ["one/src/y.py"],
+        str(workspace / "one"): ["src/y.py"],
+    }
 
 
 def test_commit_of_ours_in_a_workspace_says_how_to_commit(workspace: Path) -> None:

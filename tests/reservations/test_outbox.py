@@ -32,8 +32,12 @@ def test_events_become_lines_of_the_journal_and_leave_the_queue(world: World, jo
     assert outbox.drain_events(world.store, ROOT, journal) == 5
     lines = list(journal.entries(outbox.JOURNAL_RUN))
     assert [line.type for line in lines] == [
-        "agent_joined", "lease_granted", "lease_granted", "agent_joined", "lease_refused",
-    ]  # fmt: skip
+        "agent_joined",
+        "lease_granted",
+        "lease_granted",
+        "agent_joined",
+        "lease_refused",
+    ]
     with world.store.transaction() as tx:
         store_id = tx.store_id()
     assert [line.key for line in lines] == [f"{store_id}/{number}" for number in range(1, 6)]
@@ -59,28 +63,16 @@ def test_the_journal_of_the_checkout_is_the_default(tmp_path: Path) -> None:
         assert len(tx.events("/another", 10)) == 1
 
 
-def test_many_events_go_in_several_batches_and_no_more_than_the_limit_is_written(
-    world: World, journal: Journal, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(outbox, "BATCH", 2)
-    assert outbox.drain_events(world.store, ROOT, journal, limit=1) == 1
-    assert (len(list(journal.entries())), len(world.queue())) == (1, 4)
-    assert outbox.drain_events(world.store, ROOT, journal, limit=3) == 3
-    assert (len(list(journal.entries())), len(world.queue())) == (4, 1)
-    for number in range(3):
-        world.agent("ann").reserve_files([f"f{number}"])
-    assert outbox.drain_events(world.store, ROOT, journal) == 4
-    assert len(list(journal.entries())) == 8
-
-
 class Failing(Journal):
     """A journal whose process is killed before or after the lines are on the disk."""
 
     after = False
 
-    def extend(self, run: str, events: Sequence[tuple[str, str, Mapping[str, Any]]]) -> tuple[Entry, ...]:
+    def extend(
+        self, run: str, events: Sequence[tuple[str, str, Mapping[str, Any]]], *, at: str = ""
+    ) -> tuple[Entry, ...]:
         if self.after:
-            super().extend(run, events)
+            super().extend(run, events, at=at)
         raise OSError("killed")
 
 

@@ -42,10 +42,7 @@ def test_a_program_that_init_has_adopted_has_no_client(monkeypatch: pytest.Monke
 
 def test_a_process_runs_until_it_ends() -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
-        on_linux, pid = sys.platform == "linux", child.pid
-        started = process.from_proc(pid) if on_linux else process.from_ps("-p", str(pid))[pid]
-        assert started is not None
-        mark = (process.host(), child.pid, started.started)
+        mark = (process.host(), child.pid, process.started(child.pid))
         assert process.is_running(*mark) is True
         assert process.is_running(process.host(), child.pid, "") is True
         child.send_signal(signal.SIGSTOP)
@@ -58,7 +55,12 @@ def test_a_process_runs_until_it_ends() -> None:
 
 
 def test_a_later_process_of_the_same_number_is_another() -> None:
-    assert process.is_running(process.host(), os.getpid(), "another time") is False
+    assert process.is_running(process.host(), os.getpid(), f"{process.own()[1]}0") is False
+
+
+def test_a_mark_that_was_made_by_other_means_says_nothing() -> None:
+    other = "f06449dc-123" if process.own()[1].startswith("psutil-") else "psutil-123"
+    assert process.is_running(process.host(), os.getpid(), other) is None
 
 
 def test_what_cannot_be_known_is_not_claimed() -> None:
@@ -67,29 +69,20 @@ def test_what_cannot_be_known_is_not_claimed() -> None:
     assert process.is_running(process.host(), 2**40, "") is False
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.mark.parametrize("name", ["a b", "a) R 1 (b", "((", "é"])
 def test_a_name_may_hold_anything(tmp_path: Path, name: str) -> None:
     program = tmp_path / name
     shutil.copy("/bin/sleep", program)
     with subprocess.Popen([str(program), "60"]) as child:
         try:
-            found = process.from_proc(child.pid)
+            found = process.read(child.pid)
             assert found is not None
             assert (found.name, found.parent) == (name, os.getpid())
         finally:
             child.kill()
 
 
-@pytest.mark.skipif(shutil.which("ps") is None, reason="there is no ps")
-def test_ps_reports_the_same_as_proc() -> None:
-    table = process.from_ps("-ax")
-    own, parent = table[os.getpid()], os.getppid()
-    assert (own.parent, own.ended) == (parent, False)
-    assert process.from_ps("-p", str(os.getpid()))[os.getpid()].started == own.started
-    assert len(own.started.split("-")) == 5
-
-
+@pytest.mark.linux("spaces of processes are told by /proc")
 def test_a_space_of_processes_of_its_own_is_another_host(monkeypatch: pytest.MonkeyPatch) -> None:
     names = iter(["pid:[4026531836]", "pid:[4026532999]"])
 
@@ -102,38 +95,52 @@ def test_a_space_of_processes_of_its_own_is_another_host(monkeypatch: pytest.Mon
     assert process.host() == f"{plain}/4026532999"
 
 
-def test_without_proc_one_ps_a_second_serves_every_question(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[str, ...]] = []
-    own = process.Process(os.getpid(), os.getppid(), "python", "now")
-
-    def from_ps(*which: str) -> dict[int, process.Process]:
-        asked.append(which)
-        return {own.pid: own}
-
-    now = [1000.0]
-    monkeypatch.setattr(process, "_ON_LINUX", False)
-    monkeypatch.setattr(process, "_tables", [])
-    monkeypatch.setattr(process, "from_ps", from_ps)
-    monkeypatch.setattr(process.time, "monotonic", lambda: now[0])
-    assert list(process.ancestors()) == []
-    assert process.is_running(process.host(), own.pid, "now") is True
-    assert process.is_running(process.host(), own.pid, "before") is False
-    assert process.is_running(process.host(), os.getppid(), "x") is None
-    assert asked == [("-ax",)]
-    now[0] += 1.5
-    assert process.is_running(process.host(), own.pid, "now") is True
-    assert asked == [("-ax",)] * 2
+def test_a_process_that_has_ended_and_waits_for_its_parent_is_not_running() -> None:
+    argv, pipe = [sys.executable, "-c", "print(flush=True); input()"], subprocess.PIPE
+    with subprocess.Popen(argv, stdin=pipe, stdout=pipe, start_new_session=True) as child:
+        assert child.stdout is not None and child.stdout.read(1)  # noqa: PT018 - its environment is there once it runs
+        known = process.read(child.pid)
+        assert known is not None
+        mark = (process.host(), child.pid, known.started)
+        assert process.is_running(*mark) is True
+        assert process.is_running(process.host(), child.pid, f"{known.started}0") is False
+        (environment,) = process.group(child.pid).values()
+        assert "PATH" in environment
+        child.kill()
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        assert process.is_running(*mark) is False
+        assert process.group(child.pid) == {}
+    assert process.read(child.pid) is None
+    assert process.words_of(child.pid) == []
 
 
-def test_where_ps_is_missing_or_hangs_nobody_counts_as_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "_ON_LINUX", False)
-    monkeypatch.setattr(process, "_tables", [])
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert process.from_ps("-ax") == {}
-    assert process.is_running(process.host(), os.getpid(), "x") is None
-    assert process.client() == (None, "")
-    slow = tmp_path / "ps"
-    slow.write_text("#!/bin/sh\nexec /bin/sleep 60\n")
-    slow.chmod(0o755)
-    monkeypatch.setattr(process, "_PS_SECONDS", 0.05)
-    assert process.from_ps("-ax") == {}
+ASK = """
+import os
+from interlock.reservations import process
+parent, child = process.read(os.getppid()), process.read(os.getpid())
+began, variables = process.beginning(parent.pid)
+folders = dict(process.folders())
+print(began)
+print([parent.parent, parent.name, parent.ended, child.parent, process.words_of(parent.pid)[:2], folders[parent.pid]])
+print([b"/bin" in variables, process.client()[0], process.read(2**22 + 1)])
+print(process.beginning(2**22 + 1), process.words_of(2**22 + 1), process.is_running(process.host(), *process.own()))
+"""
+
+
+@pytest.mark.linux("without /proc there is one way alone")
+def test_without_proc_the_answers_are_the_same() -> None:
+    told: list[list[str]] = []
+    for way in ("", "off"):
+        env = {**os.environ, "INTERLOCK_PROC": way}
+        done = subprocess.run([sys.executable, "-c", ASK], env=env, capture_output=True, text=True, check=True)
+        told.append(done.stdout.splitlines())
+    assert told[0][1:] == told[1][1:]
+    assert abs(float(told[0][0]) - float(told[1][0])) < 1.5
+
+
+@pytest.mark.linux("without /proc psutil is needed")
+def test_no_hook_imports_psutil_on_linux() -> None:
+    script = "import sys, interlock.reservations.hooks.main as main; from interlock.reservations import process\n"
+    script += "process.client(); print('psutil' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"

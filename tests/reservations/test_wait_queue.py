@@ -106,30 +106,6 @@ def test_who_got_the_file_in_another_way_leaves_the_queue_and_is_not_notified(wo
     assert world.events("waiter_granted") == []
 
 
-def test_the_queue_gives_nobody_more_leases_than_one_agent_may_hold(world: World) -> None:
-    world.settings = Settings(max_leases=2)
-    held = ids(world.agent("ann").reserve_files(["a", "b"]))
-    bob = world.agent("bob")
-    bob.reserve_files(["c"])
-    wait(world, "bob", "a", "b")
-    wait(world, "cid", "b")
-    world.agent("ann").release_files(held)
-    assert {lease.pattern: lease.agent for lease in world.leases()} == {"b": "cid", "c": "bob"}
-    (notice,) = world.messages("bob")
-    assert (notice.topic, "2 leases" in notice.body) == ("passed-over", True)
-    assert world.waiters() == []
-
-
-def test_a_waiting_call_that_would_get_too_many_leases_says_so(world: World) -> None:
-    world.settings = Settings(max_leases=1)
-    held = ids(world.agent("ann").reserve_files(["a"]))
-    bob = world.agent("bob")
-    bob.reserve_files(["c"])
-    world.pauses = [lambda: world.agent("ann").release_files(held)]
-    assert codes(bob.reserve_files(["a"], wait_seconds=10)) == ["RSV205"]
-    assert [message.read_at is not None for message in world.messages("bob")] == [True]
-
-
 def test_clocks_that_drift_apart_do_not_make_a_waiting_call_write_at_each_look(world: World) -> None:
     """Each write wakes everybody else who waits."""
     world.agent("ann").reserve_files(["a"])
@@ -249,14 +225,6 @@ def test_the_place_of_a_call_ends_with_it_and_the_lingering_if_it_was_killed(wor
     world.pauses = [note]
     world.agent("bob").reserve_files(["a"], wait_seconds=10)
     assert until == [begun + 10 + 60]
-
-
-def test_an_agent_has_no_more_than_so_many_places(world: World) -> None:
-    world.agent("ann").reserve_files(["**"])
-    for number in range(wait_queue.MAX_PLACES + 5):
-        wait(world, "bob", f"f{number}")
-    assert len(world.waiters()) == wait_queue.MAX_PLACES
-    assert len(world.events("waiter_left")) == 5
 
 
 def test_a_wait_ends_when_the_store_changes_or_the_time_has_come(world: World) -> None:

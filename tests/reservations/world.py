@@ -8,12 +8,11 @@ from typing import Any
 from interlock.reservations.answers import InboxAnswer, MessageInfo
 from interlock.reservations.leases import calls
 from interlock.reservations.leases.runtime import Caller, Runtime
-from interlock.reservations.messages.mailbox import size
-from interlock.reservations.messages.sending import MAX_INBOX_BYTES
 from interlock.reservations.service import Reservations
 from interlock.reservations.settings import Settings
 from interlock.reservations.store.records import AgentKind, Event, Lease, Message
 from interlock.reservations.store.sqlite import SqliteStore
+from interlock.reservations.truncation import MAX_ANSWER_BYTES, size
 
 START = 1_800_000_000.0
 ROOT = "/checkout"
@@ -54,9 +53,15 @@ class World:
     @property
     def runtime(self) -> Runtime:
         return Runtime(
-            self.store, self.settings, clock=lambda: self.now, monotonic=lambda: self.waited,
-            is_running=self._is_running, dirty=self._is_dirty, changed_here=self._is_dirty, pause=self._pause,
-        )  # fmt: skip
+            self.store,
+            self.settings,
+            clock=lambda: self.now,
+            monotonic=lambda: self.waited,
+            is_running=self._is_running,
+            dirty=self._is_dirty,
+            changed_here=self._is_dirty,
+            pause=self._pause,
+        )
 
     def caller(self, name: str, kind: AgentKind = "agent") -> Caller:
         pid = self.pids.setdefault(name.casefold(), 100 + len(self.pids))
@@ -171,7 +176,7 @@ def pages(calls: Reservations, **arguments: Any) -> Iterator[InboxAnswer]:
     cursor: int | None = None
     while True:
         answer = calls.fetch_inbox(cursor, **arguments)
-        assert size(answer) <= MAX_INBOX_BYTES
+        assert size(answer) <= MAX_ANSWER_BYTES
         yield answer
         cursor = answer["next_cursor"]
         if cursor is None:

@@ -54,7 +54,6 @@ class Served:
         """Send bytes over a connection of their own and return what comes until the server closes or is silent."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=10) as connection:
             connection.sendall(text)
-            connection.shutdown(socket.SHUT_WR)
             found = b""
             while part := connection.recv(65536):
                 found += part

@@ -9,7 +9,6 @@ from typing import Any
 
 from mcp.server import MCPServer
 
-from interlock.server.http.bounds import Limits
 from interlock.server.http.serving import caller, hosts_of, http_app, listen, serve, url_of
 from interlock.server.http.tokens import TokenStore
 
@@ -20,7 +19,6 @@ def main() -> None:
     options.add_argument("--port", type=int)
     options.add_argument("--json", action="store_true")
     options.add_argument("--root", type=Path)
-    options.add_argument("--limits", type=json.loads, default={})
     given = options.parse_args()
     server: MCPServer[Any] = MCPServer("standin", log_level="ERROR")
 
@@ -41,11 +39,10 @@ def main() -> None:
         threading.Event().wait()
         return ""
 
-    limits = Limits(**given.limits)
     bound = listen("127.0.0.1", given.port)
-    app = http_app(server, TokenStore(given.root), hosts=hosts_of(bound), limits=limits)
+    app = http_app(server, TokenStore(given.root), hosts=hosts_of(bound))
     print(json.dumps({"url": url_of(bound)}), flush=True)
-    serve(app, bound, limits)
+    serve(app, bound)
 
 
 if __name__ == "__main__":

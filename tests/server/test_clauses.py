@@ -40,8 +40,11 @@ async def test_the_example_flow_of_the_governance_design_works_step_by_step(tmp_
         answer = await call(connected, "interlock_next_step", ticket_json=DEMO)
         # 3: the server has judged, moved, and kept the ticket and the events.
         assert [line["type"] for line in records(journal_path(root), "run-123")] == [
-            "run_started", "tool_call", "gate_passed", "transition",
-        ]  # fmt: skip
+            "run_started",
+            "tool_call",
+            "gate_passed",
+            "transition",
+        ]
         moved = records(journal_path(root), "run-123")[-1]["data"]
         assert (moved["from"], moved["to"]) == ("intake", "extract_requirements")
         kept = [line["data"]["state"] for line in records(snapshots_path(root), "run-123")]
@@ -65,7 +68,13 @@ async def test_the_example_flow_of_the_governance_design_works_step_by_step(tmp_
             assert answer["status"] == "pass", answer
             assert answer["agent_role"]
     assert path == [
-        "intake", "extract_requirements", "scope_context", "gather_evidence", "propose_plan", "act", "finalize",
-    ]  # fmt: skip
+        "intake",
+        "extract_requirements",
+        "scope_context",
+        "gather_evidence",
+        "propose_plan",
+        "act",
+        "finalize",
+    ]
     assert answer["next_state"] == "finalize"
     assert records(snapshots_path(root), "run-123")[-1]["data"]["required_fields"] == []

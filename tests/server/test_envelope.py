@@ -56,20 +56,17 @@ def by_command(root: Path, text: str, *options: str) -> dict[str, Any]:
 
 CASES: list[tuple[str, str, dict[str, Any], list[str]]] = [
     ("good", BLOCKED, {}, []),
-    ("empty", "", {}, []),
-    ("prose", "All done!", {}, []),
     ("fenced", f"Here it is:\n\n```\n{BLOCKED}```\n", {"extract": True}, ["--extract"]),
-    ("fenced, not extracted", f"```\n{BLOCKED}```\n", {}, []),
-    ("another agent", BLOCKED, {"agent": "visual-qa"}, ["--agent", "visual-qa"]),
-    ("an agent of nowhere", BLOCKED, {"agent": "nobody"}, ["--agent", "nobody"]),
-    ("another task", BLOCKED, {"task_id": "HOME-UI-002"}, ["--task-id", "HOME-UI-002"]),
-    ("other gates", BLOCKED, {"gates": ["GATE-VISUAL-QA"]}, ["--gates", "GATE-VISUAL-QA"]),
-    ("not yours to set", BLOCKED.replace("STATUS: BLOCKED", "STATUS: APPROVED"), {}, []),
+    (
+        "another agent, task and gates",
+        BLOCKED,
+        {"agent": "visual-qa", "task_id": "HOME-UI-002", "gates": ["GATE-VISUAL-QA"]},
+        ["--agent", "visual-qa", "--task-id", "HOME-UI-002", "--gates", "GATE-VISUAL-QA"],
+    ),
     ("no evidence", PASSED, {"current_status": "QA_IN_PROGRESS"}, ["--current-status", "QA_IN_PROGRESS"]),
 ]
 
 
-@pytest.mark.sample(every=3)
 @pytest.mark.parametrize(("text", "expected", "options"), [row[1:] for row in CASES], ids=[row[0] for row in CASES])
 async def test_the_tool_says_what_the_command_says(
     tmp_path: Path, text: str, expected: dict[str, Any], options: list[str]
@@ -97,11 +94,11 @@ async def test_the_roster_of_the_project_counts(tmp_path: Path) -> None:
     assert not (await validated(tmp_path, BLOCKED))["ok"]
 
 
-@pytest.mark.parametrize("role", list(DEFAULT_PROTOCOL.roles))
-async def test_a_template_is_the_commands_with_the_contract_of_the_role(tmp_path: Path, role: str) -> None:
+async def test_a_template_is_the_commands_with_the_contract_of_the_role(tmp_path: Path) -> None:
     async with Client(make_server(tmp_path)) as connected:
-        result = await connected.call_tool("envelope_template", {"role": role, "task_id": "HOME-UI-001"})
-    assert result.structured_content is not None
-    assert result.structured_content["text"] == template(role, task_id="HOME-UI-001")
-    assert f"`{role}`" in result.structured_content["contract"]
-    assert len(json.dumps(result.structured_content)) < 6 * 1024
+        for role in DEFAULT_PROTOCOL.roles:
+            result = await connected.call_tool("envelope_template", {"role": role, "task_id": "HOME-UI-001"})
+            assert result.structured_content is not None
+            assert result.structured_content["text"] == template(role, task_id="HOME-UI-001")
+            assert f"`{role}`" in result.structured_content["contract"]
+            assert len(json.dumps(result.structured_content)) < 6 * 1024

@@ -13,6 +13,7 @@ import httpx2
 import pytest
 from mcp_types import TextContent
 
+from interlock.server.http.serving import MAX_BODY_BYTES
 from interlock.server.http.tokens import TokenStore
 from tests import warm
 from tests.server.http_process import (
@@ -44,14 +45,9 @@ def token(project: Path) -> str:
 
 @pytest.fixture(scope="module")
 def served(project: Path, token: str) -> Generator[Served]:
-    with running(project, "--allow-origin", "https://app.example.org") as server:
+    with running(project) as server:
         yield server
         assert token not in server.stderr
-
-
-def code(answer: httpx2.Response) -> str:
-    """Return the code of a refusal."""
-    return answer.json()["error"]["data"]["code"]
 
 
 def tool_call(name: str, **more: Any) -> dict[str, Any]:
@@ -69,15 +65,8 @@ def interlock(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 def test_without_a_token_the_server_does_not_start_and_says_how_to_make_one(tmp_path: Path) -> None:
     done = interlock(new_project(tmp_path), "--port", "0", "--json")
     error = json.loads(done.stdout)["error"]
-    assert (done.returncode, error["code"]) == (2, "TOK905")
+    assert (done.returncode, error["code"]) == (2, "TOK904")
     assert "interlock token create" in error["fix"]
-
-
-def test_an_unsafe_token_file_keeps_the_server_from_starting(tmp_path: Path) -> None:
-    new_token(new_project(tmp_path))
-    (tmp_path / ".interlock" / "tokens.json").chmod(0o644)
-    done = interlock(tmp_path, "--port", "0", "--json")
-    assert (done.returncode, json.loads(done.stdout)["error"]["code"]) == (2, "TOK901")
 
 
 def test_a_port_in_use_ends_with_2_and_the_way_out(project: Path, served: Served) -> None:
@@ -89,14 +78,12 @@ def test_a_port_in_use_ends_with_2_and_the_way_out(project: Path, served: Served
 @each_row(
     "options",
     [
-        ("--host", "0.0.0.0"), ("--host", "::"), ("--host", "0.0.0.0", "--allow-remote"),
-        ("--host", "no-such-host.invalid"), ("--host", "192.0.2.1"), ("--allow-host", "*"),
-        ("--allow-host", "localhost:*"), ("--allow-host", "HOST.example"), ("--allow-host", "host.example/path"),
-        ("--allow-origin", "*"), ("--allow-origin", "https://*.example.org"),
-        ("--allow-origin", "https://app.example.org/"), ("--allow-origin", "null"), ("--toolsets", "nothing"),
-        ("--toolsets", ""), ("--port", "65536"), ("--port", "-1"),
+        ("--toolsets", "nothing"),
+        ("--toolsets", ""),
+        ("--port", "65536"),
+        ("--allow-host", "localhost:*"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_served_safely_ends_with_2(project: Path, token: str, options: tuple[str, ...]) -> None:
     done = interlock(project, "--port", "0", *options)
     assert (done.returncode, done.stdout) == (2, "")
@@ -104,17 +91,16 @@ def test_what_cannot_be_served_safely_ends_with_2(project: Path, token: str, opt
 
 
 @pytest.mark.long
-def test_a_remote_address_is_served_under_its_named_host_alone(tmp_path: Path) -> None:
+def test_a_host_that_is_allowed_is_served_beside_the_own_one(tmp_path: Path) -> None:
     root = new_project(tmp_path / "project")
     token = new_token(root)
-    with running(root, "--host", "0.0.0.0", "--allow-remote", "--allow-host", "box.example") as server:
-        local = server.url.replace("0.0.0.0", "127.0.0.1")
+    with running(root, "--allow-host", "box.example") as server:
+        local = server.url
         with httpx2.Client() as http:
-            named = http.get(local.replace("/mcp", "/health"), headers={"host": "box.example"})
-            unnamed = http.get(local.replace("/mcp", "/health"))
-            inside = http.post(local, json=INITIALIZE, headers={**ACCEPT, **bearer(token), "host": "box.example"})
-        assert [named.status_code, unnamed.status_code, inside.status_code] == [200, 421, 200]
-        assert "plain HTTP" in server.stderr
+            headers = {**ACCEPT, **bearer(token)}
+            named = http.post(local, json=INITIALIZE, headers={**headers, "host": "box.example"})
+            unnamed = http.post(local, json=INITIALIZE, headers={**headers, "host": "other.example"})
+        assert [named.status_code, unnamed.status_code] == [200, 421]
 
 
 @pytest.mark.long
@@ -151,7 +137,7 @@ def test_a_call_that_never_ends_does_not_keep_the_server_from_stopping(tmp_path:
     root = new_project(tmp_path / "project")
     token = new_token(root)
     call = tool_call("never_ends")
-    with running(root, "--limits", '{"stop_seconds": 1}', program=STANDIN) as server:
+    with running(root, program=STANDIN) as server:
         session = post(server, token).headers["mcp-session-id"]
         headers = {**ACCEPT, **bearer(token), "mcp-session-id": session}
         with httpx2.Client(timeout=20) as http, http.stream("POST", server.url, json=call, headers=headers):
@@ -220,13 +206,6 @@ def test_a_session_belongs_to_the_token_that_opened_it(served: Served, project: 
     assert post(served, token, ping, mcp_session_id=session).status_code == 200
 
 
-def test_without_a_token_nothing_is_read_and_nothing_is_disclosed(served: Served) -> None:
-    answer = post(served, None, b"{" * 1000)
-    assert (answer.status_code, code(answer)) == (401, "WEB401")
-    assert answer.headers["www-authenticate"].startswith("Bearer ")
-    assert "claude" not in answer.text
-
-
 def test_a_revoked_token_ends_its_session_and_its_client_sees_why(served: Served, project: Path) -> None:
     token = new_token(project, "codex")
 
@@ -260,12 +239,11 @@ def status(answer: bytes) -> int:
     ("lines", "expected"),
     [
         (["Host: localhost:{port}.evil.example"], 421),
+        (["Host: localhost"], 421),
         (["Host: 127.0.0.1:{port}", "Host: evil.example"], 400),
-        (["Host: 127.0.0.1:{port}", "Host: 127.0.0.1:{port}"], 400),
         ([], 400),
         (["Host: 127.0.0.1:{port}", "X-Forwarded-Host: evil.example", "Origin: http://evil.example"], 403),
         (["Host: 127.0.0.1:{port}", "Origin: null"], 403),
-        (["Host: evil.example", "X-Forwarded-Host: 127.0.0.1:{port}"], 421),
     ],
 )
 def test_a_foreign_address_or_origin_does_not_get_in_with_a_good_token(
@@ -275,51 +253,9 @@ def test_a_foreign_address_or_origin_does_not_get_in_with_a_good_token(
     assert status(served.raw(request(served, token, *text))) == expected
 
 
-def test_a_target_that_names_another_server_is_not_answered(served: Served, token: str) -> None:
-    host = f"Host: 127.0.0.1:{served.port}"
-    text = request(served, token, host, start="POST http://evil.example/mcp HTTP/1.1")
-    assert status(served.raw(text)) == 404
-
-
-def test_the_old_http_without_a_host_is_misdirected(served: Served, token: str) -> None:
-    assert status(served.raw(request(served, token, start="POST /mcp HTTP/1.0"))) == 421
-
-
-def test_a_head_that_is_too_large_is_refused(served: Served, token: str) -> None:
-    host = f"Host: 127.0.0.1:{served.port}"
-    assert status(served.raw(request(served, token, host, "X-Filler: " + "a" * 100_000))) == 400
-
-
-def test_a_body_that_is_not_one_plain_message_is_refused_and_the_server_lives_on(served: Served, token: str) -> None:
-    answer = post(served, token, b'{"jsonrpc":"2.0","id":1,"method":"ping","method":"tools/call"}')
-    assert answer.status_code == 400
-    assert code(answer).startswith("MCP1")
+def test_a_body_that_is_no_message_or_too_large_is_refused_and_the_server_lives_on(served: Served, token: str) -> None:
+    padding = "x" * MAX_BODY_BYTES
+    for status, body in ((400, b"{"), (413, json.dumps({**INITIALIZE, "padding": padding}).encode())):
+        answer = post(served, token, body)
+        assert (answer.status_code, "Traceback" in served.stderr) == (status, False)
     assert post(served, token).status_code == 200
-
-
-@pytest.mark.long
-def test_a_session_that_stays_silent_is_closed(tmp_path: Path) -> None:
-    root = new_project(tmp_path / "project")
-    token = new_token(root)
-    ping = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
-    with running(root, "--limits", '{"session_idle_seconds": 0.001}', program=STANDIN) as server:
-        session = post(server, token).headers["mcp-session-id"]
-        # Each request takes longer than the session may be idle before it.
-        statuses = {post(server, token, ping, mcp_session_id=session).status_code for _ in range(20)}
-    assert 404 in statuses
-
-
-# Pages in browsers.
-
-
-def test_a_page_of_an_allowed_origin_may_call_and_any_other_may_not(served: Served, token: str) -> None:
-    asks = {"access-control-request-method": "POST", "access-control-request-headers": "authorization,content-type"}
-    with httpx2.Client() as http:
-        allowed = http.options(served.url, headers={"origin": "https://app.example.org", **asks})
-        foreign = http.options(served.url, headers={"origin": "https://evil.example", **asks})
-    assert allowed.status_code == 200
-    assert allowed.headers["access-control-allow-origin"] == "https://app.example.org"
-    assert (foreign.status_code, "access-control-allow-origin" in foreign.headers) == (403, False)
-    answer = post(served, token, origin="https://app.example.org")
-    assert answer.headers["access-control-allow-origin"] == "https://app.example.org"
-    assert "mcp-session-id" in answer.headers["access-control-expose-headers"]

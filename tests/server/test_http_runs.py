@@ -8,6 +8,7 @@ import anyio
 import pytest
 from mcp import Client
 
+from tests.clients.scripted import TASK, answer, make_project
 from tests.server.http_process import Served, connected, new_project, new_token, running
 from tests.server.reservation_team import call
 
@@ -40,13 +41,14 @@ def test_a_ticket_run_is_continued_by_the_agent_that_began_it_alone(project: Pat
             filled = {**begun["ticket_json"], "payload": PAYLOAD}
             revision = begun["ticket_json"]["revision"]
 
+            begun_again = await call(foreign, "interlock_begin_run", ticket_id="DOC-1", run_id="doc-1")
+            assert codes(begun_again) == ["TKT106"]
             for answer in (
-                await call(foreign, "interlock_begin_run", ticket_id="DOC-1", run_id="doc-1"),
                 await call(foreign, "interlock_submit_ticket", ticket_json=json.dumps(filled)),
                 await call(foreign, "interlock_next_step", ticket_json=filled),
                 await call(foreign, "interlock_submit_payload", run_id="doc-1", revision=revision, payload=PAYLOAD),
             ):
-                assert (answer["gate_result"]["status"], codes(answer)) == ("stop", ["TKT112"])
+                assert (answer["gate_result"]["status"], codes(answer)) == ("stop", ["TKT111"])
 
             assert (await call(own, "interlock_run_status", run_id="doc-1"))["revision"] == revision
         async with connected(server.url, second) as own:
@@ -54,6 +56,26 @@ def test_a_ticket_run_is_continued_by_the_agent_that_began_it_alone(project: Pat
             assert (passed["gate_result"]["status"], passed["next_state"]) == ("pass", "extract_requirements")
 
     with running(project) as server:
+        anyio.run(run, server)
+
+
+@pytest.mark.long
+def test_a_task_is_played_to_its_end_by_roles_with_tokens_of_their_own(tmp_path: Path) -> None:
+    root = make_project(tmp_path / "project")
+    tokens = {role: new_token(root, role) for role in ("builder", "tester", "reviewer")}
+
+    async def run(server: Served) -> None:
+        async with connected(server.url, tokens["builder"]) as client:
+            await call(client, "task_begin", task=TASK, run_id="hello")
+        for role, status in zip(tokens, ("QA_IN_PROGRESS", "READY_FOR_REVIEW", "APPROVED"), strict=True):
+            async with connected(server.url, tokens[role]) as client:
+                (ask,) = (await call(client, "task_next", run_id="hello"))["asks"]
+                given = {"run_id": "hello", "role": role, "envelope": answer(root, ask), "ask_id": ask["ask_id"]}
+                for repeated in (False, True):
+                    done = await call(client, "task_submit", **given)
+                    assert (done["ok"], done["repeated"], done["status"]) == (True, repeated, status)
+
+    with running(root) as server:
         anyio.run(run, server)
 
 

@@ -1,7 +1,6 @@
 """Keys of the environment are in nothing that the tools and commands write or answer, whatever they are given."""
 
 import json
-import os
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Iterator
 from copy import deepcopy
@@ -22,7 +21,6 @@ from interlock.cli.main import COMMANDS, interlock, main
 from interlock.envelope.protocol import GateSpec
 from interlock.gates import Binding
 from interlock.gates.command import Output, run_gate_command, store_log
-from interlock.redaction import PROSE
 from interlock.server import make_server
 from tests.clients.scripted import TASK, make_project
 from tests.graph.ticket.walk import PAYLOADS
@@ -40,9 +38,13 @@ SPELLINGS = (
     urlsafe_b64encode(KEY.encode()).decode(),
 )
 TRACES = (
-    "sk-live", "sk%2dlive", "0123456789", b64encode(KEY.encode()).decode()[:12],
-    b64encode(b"user:" + KEY.encode()).decode()[8:20], b64encode(b"x" + KEY.encode()).decode()[4:16],
-)  # fmt: skip
+    "sk-live",
+    "sk%2dlive",
+    "0123456789",
+    b64encode(KEY.encode()).decode()[:12],
+    b64encode(b"user:" + KEY.encode()).decode()[8:20],
+    b64encode(b"x" + KEY.encode()).decode()[4:16],
+)
 """What of a key would be found in a file that holds it in one of the spellings."""
 
 ARGUMENTS: dict[str, Any] = {
@@ -54,6 +56,7 @@ ARGUMENTS: dict[str, Any] = {
     "envelope": "TASK_ID: HELLO-001",
     "eta_minutes": 5,
     "file": "app.py",
+    "page": "app.html",
     "pattern": "app.py",
     "patterns": ["app.py"],
     "payload": PAYLOADS["fetch_ticket"],
@@ -142,14 +145,6 @@ async def test_no_argument_of_any_tool_leaves_a_key_behind(root: Path, tmp_path:
                     answer = await answer_of(client, tool.name, given)
                     assert not leaks(answer), (tool.name, name, path)
             assert not leaks(await answer_of(client, tool.name, {**good, KEY: 1}))
-        for uri in (f"interlock://tasks/{quote(KEY, safe='')}", f"interlock://runs/{quote(KEY, safe='')}/ticket"):
-            with pytest.raises(MCPError) as refused:
-                await client.read_resource(uri)
-            assert not leaks(f"{refused.value} {refused.value.error.data}")
-        for name, arguments in (("work_this_ticket", {"ticket_id": KEY}), (KEY, {}), ("work_this_ticket", {KEY: "x"})):
-            with pytest.raises(MCPError) as refused:
-                await client.get_prompt(name, arguments)
-            assert not leaks(f"{refused.value} {refused.value.error.data}")
     assert written(tmp_path) == []
     journal = (root / "artifacts/interlock/events.jsonl").read_text()
     assert f"a reason [{NAME}]" in journal
@@ -164,17 +159,6 @@ async def test_a_name_with_a_key_is_refused_and_prose_is_kept_without_it(root: P
         made = await client.call_tool("reserve_files", {"patterns": ["app.py"], "reason": f"uses {KEY}"})
         assert made.structured_content is not None
         assert made.structured_content["reservations"][0]["pattern"] == "app.py"
-
-
-async def test_a_key_that_json_hides_by_escapes_is_found_in_a_ticket_that_comes_as_text(root: Path) -> None:
-    hidden = "".join(f"\\u{ord(char):04x}" for char in KEY)
-    text = f'{{"external_source": "jira", "external_ticket_id": "1", "title": "{hidden}", "description": "d"}}'
-    async with Client(make_server(root)) as client:
-        await client.call_tool("interlock_begin_run", {"ticket_id": "SHOP-7", "run_id": "planted"})
-        given = {"run_id": "planted", "revision": 1, "payload": text}
-        assert "extract_requirements" in await answer_of(client, "interlock_submit_payload", given)
-    assert f'"title":"[{NAME}]"' in (root / "artifacts/interlock/events.jsonl").read_text()
-    assert written(root) == []
 
 
 def commands(name: str, command: click.Command | None) -> Iterator[tuple[list[str], click.Command]]:
@@ -262,11 +246,7 @@ def test_validate_envelope_prints_no_key(
     assert not leaks(said.out + said.err)
 
 
-def test_prose_is_named_by_arguments_that_there_are() -> None:
-    assert {"reason", "body", "topic", "text", "envelope", "task.task"} <= PROSE
-    assert NAME not in os.environ
-
-
+@pytest.mark.linux("the key is looked for in /proc")
 @pytest.mark.usefixtures("root")
 def test_what_a_command_gate_prints_is_kept_without_the_key_and_digests_are_of_what_is_kept(tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()

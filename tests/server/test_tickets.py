@@ -1,8 +1,6 @@
 """The ticket tools over MCP: a text is judged as it came, refusals are results, and every answer has its shape."""
 
 import json
-import re
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +8,11 @@ import anyio
 import jsonschema
 import pytest
 from mcp import Client
-from syrupy.assertion import SnapshotAssertion
+from mcp.shared.exceptions import MCPError
+from mcp_types import TextResourceContents
 
-from interlock.graph import TicketStore
+from interlock.graph import MinimalResponse, RunStatus, TicketResponse
 from interlock.server import make_server
-from interlock.server.mcp.concurrency import CallSlots
-from interlock.server.mcp.tickets import CALLS_ON_A_RUN
 
 pytestmark = pytest.mark.anyio
 
@@ -58,16 +55,18 @@ async def test_a_payload_can_be_sent_alone(form: str, connected: Client) -> None
     assert answer["gate_result"]["status"] == "pass"
 
 
-@pytest.mark.sample(every=3)
 @pytest.mark.parametrize("name", ["interlock_submit_ticket", "interlock_next_step"])
 @pytest.mark.parametrize(
     "text",
     [
-        "", "not JSON", "[]", "7", "null", '{"run_id":"r1","run_id":"r2"}', '{"run_id":"r1","payload":{"a":1,"a":2}}',
-        '{"run_id":NaN}', '{"a":' * 5000 + "1" + "}" * 5000, '{"run_id":"r1\\u0000"}', '{"run_id":"\\ud800"}',
+        "",
+        "[]",
+        '{"run_id":"r1","payload":{"a":1,"a":2}}',
+        '{"run_id":NaN}',
+        '{"a":' * 5000 + "1" + "}" * 5000,
     ],
     ids=lambda text: repr(text)[:30],
-)  # fmt: skip
+)
 async def test_a_text_is_judged_unparsed_and_is_refused_as_a_result(connected: Client, name: str, text: str) -> None:
     """A lenient reader on the way would hide the second key, the NaN and the depth."""
     before = await begun(connected)
@@ -75,14 +74,6 @@ async def test_a_text_is_judged_unparsed_and_is_refused_as_a_result(connected: C
     assert answer["gate_result"]["status"] in {"retry", "stop"}
     assert answer["gate_result"]["issues"]
     assert (await begun(connected)) == before
-
-
-async def test_a_payload_with_a_key_twice_is_refused(connected: Client) -> None:
-    await begun(connected)
-    text = json.dumps(FETCHED)[:-1] + ',"title":"Another"}'
-    answer = await called(connected, "interlock_submit_payload", run_id="r1", revision=1, payload=text)
-    assert answer["gate_result"]["status"] == "retry"
-    assert (await called(connected, "interlock_run_status", run_id="r1"))["revision"] == 1
 
 
 async def test_refusals_are_results_with_a_gate_result(connected: Client) -> None:
@@ -111,64 +102,77 @@ async def test_the_caller_comes_from_the_connection_and_not_from_the_ticket(tmp_
         assert answer["gate_result"]["status"] == "pass"
 
 
-CHANGING = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z|(?<=sha256\": \")[0-9a-f:sha]+")
-
-
-def stable(answer: dict[str, Any]) -> str:
-    """Return an answer with what differs from run to run left out."""
-    shown = {**answer, "ticket_json": "…"} if "ticket_json" in answer else answer
-    return CHANGING.sub("…", json.dumps(shown, indent=1, sort_keys=True, ensure_ascii=False))
-
-
-async def test_every_answer_has_the_shape_that_was_reviewed(connected: Client, snapshot: SnapshotAssertion) -> None:
+async def test_every_answer_has_the_shape_that_was_reviewed(connected: Client) -> None:
     ticket = await begun(connected)
     passed = await called(connected, "interlock_submit_ticket", ticket_json={**ticket, "payload": FETCHED})
     retry = await called(connected, "interlock_submit_payload", run_id="r1", revision=2, payload={})
     stale = await called(connected, "interlock_submit_ticket", ticket_json={**ticket, "payload": FETCHED})
+    unknown = await called(connected, "interlock_run_status", run_id="none")
+    for answer in (passed, retry, stale, unknown):
+        assert set(answer) == set(TicketResponse.__annotations__)
+        assert set(answer["gate_result"]) == {"status", "missing_or_invalid_fields", "issues"}
+        assert answer["next_role"]
+    assert [answer["gate_result"]["status"] for answer in (passed, retry, stale)] == ["pass", "retry", "pass"]
     minimal = {"ticket_id": "A-2", "title": "Sign-up", "state": "intake", "run_id": "poc-1"}
-    answers = {
-        "begin_run": {**await called(connected, "interlock_begin_run", ticket_id="A-1", run_id="r1")},
-        "submit pass": passed,
-        "submit retry": retry,
-        "submit again": stale,
-        "next_step minimal": await called(connected, "interlock_next_step", ticket_json=minimal),
-        "run_status": await called(connected, "interlock_run_status", run_id="r1"),
-        "run_status unknown": await called(connected, "interlock_run_status", run_id="none"),
-    }
-    for name, answer in answers.items():
-        assert stable(answer) == snapshot(name=name)
+    short = await called(connected, "interlock_next_step", ticket_json=minimal)
+    assert set(short) == set(MinimalResponse.__annotations__)
+    assert (short["status"], short["gate_result"]["reasons"], short["fixes"]) == ("pass", [short["reason"]], [])
+    assert set(await called(connected, "interlock_run_status", run_id="r1")) == set(RunStatus.__annotations__)
+
+
+async def read(connected: Client, uri: str) -> Any:
+    """Read a resource as JSON."""
+    (content,) = (await connected.read_resource(uri)).contents
+    assert isinstance(content, TextResourceContents)
+    assert content.mime_type == "application/json"
+    return json.loads(content.text)
+
+
+async def test_the_ticket_of_a_run_is_the_authoritative_one(connected: Client) -> None:
+    await begun(connected)
+    answer = await called(connected, "interlock_submit_payload", run_id="r1", revision=1, payload=FETCHED)
+    assert await read(connected, "interlock://runs/r1/ticket") == answer["ticket_json"]
+
+
+async def test_events_come_in_order_and_in_pages(connected: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    await begun(connected)
+    await called(connected, "interlock_submit_payload", run_id="r1", revision=1, payload=FETCHED)
+    whole = await read(connected, "interlock://runs/r1/events")
+    numbers = [event["seq"] for event in whole["events"]]
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert whole["next_after"] is None
+    assert {"tool_call", "gate_passed", "transition"} <= {event["type"] for event in whole["events"]}
+    monkeypatch.setattr("interlock.server.mcp.tickets.MAX_EVENTS", 2)
+    paged: list[Any] = []
+    after: int | None = 0
+    while after is not None:
+        page = await read(connected, f"interlock://runs/r1/events?after={after}")
+        assert len(page["events"]) <= 2
+        paged += page["events"]
+        after = page["next_after"]
+    assert paged == whole["events"]
 
 
 @pytest.mark.parametrize(
-    ("tool", "arguments"),
-    [
-        ("interlock_begin_run", {"ticket_id": "A-1", "run_id": "r1"}),
-        ("interlock_submit_ticket", {"ticket_json": {"run_id": "r1"}}),
-        ("interlock_submit_payload", {"run_id": "r1", "revision": 1, "payload": FETCHED}),
-        ("interlock_next_step", {"ticket_json": '{"run_id": "r1"}'}),
-    ],
+    "uri", ["interlock://runs/none/ticket", "interlock://runs/r1/events?after=zz", "interlock://nothing"]
 )
-async def test_a_call_that_finds_no_slot_of_its_run_is_answered_that_the_run_is_busy(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tool: str, arguments: dict[str, Any]
-) -> None:
-    monkeypatch.setattr("interlock.server.mcp.tickets.CallSlots", partial(CallSlots, patience_seconds=0))
-    answers: list[dict[str, Any]] = []
-    async with Client(make_server(tmp_path)) as connected:
-        await begun(connected)
-        async with anyio.create_task_group() as group:
-            with TicketStore(tmp_path, "r1").locked():
-                for _ in range(CALLS_ON_A_RUN):
-                    group.start_soon(connected.call_tool, tool, arguments)
-                await anyio.wait_all_tasks_blocked()
-                answers.append(await called(connected, tool, **arguments))
-    (answer,) = answers
-    (issue,) = answer["gate_result"]["issues"]
-    assert (issue["code"], answer["continue"], answer["ticket_json"]) == ("TKT114", True, None)
-    assert ("status" in answer) == (tool == "interlock_next_step")
+async def test_what_cannot_be_read_is_the_readers_error(uri: str, connected: Client) -> None:
+    await begun(connected)
+    with pytest.raises(MCPError) as caught:
+        await connected.read_resource(uri)
+    assert caught.value.error.code == -32602
+    assert "INTERNAL" not in caught.value.error.message
 
 
-async def test_of_many_runs_each_move_is_announced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("interlock.server.mcp.tickets.MAX_REMEMBERED", 2)
+async def test_a_query_that_does_not_fit_is_named_with_what_was_found(connected: Client) -> None:
+    await begun(connected)
+    with pytest.raises(MCPError) as caught:
+        await connected.read_resource("interlock://runs/r1/events?after=zz")
+    data = caught.value.error.data
+    assert (data["code"], data["place"], data["found"]) == ("MCP202", "after", 'the text "zz"')
+
+
+async def test_each_move_of_a_run_is_announced(tmp_path: Path) -> None:
     wanted = [f"interlock://runs/{name}/ticket" for name in ("a", "b", "c")]
     async with Client(make_server(tmp_path)) as connected, connected.listen(resource_subscriptions=wanted) as changes:
         with anyio.fail_after(30):

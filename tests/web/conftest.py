@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 
 from interlock.gates.collect import find_browser
 from interlock.web import Pages, Rights, Sessions, make_pages
-from interlock.web.access import ENTER
+from interlock.web.access import COOKIE, ENTER, csrf_token
 from tests.graph.conftest import Project, make_project
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Browser:
     def enter(self, rights: Rights) -> httpx.Response:
         """Open a new link, and learn the token of the session's forms."""
         answer = self.client.get(ENTER + self.sessions.invite(rights))
-        self.csrf = re.findall(r'data-csrf="([0-9a-f]+)"', self.client.get("/").text)[0]
+        self.csrf = csrf_token(self.client.cookies[COOKIE])
         return answer
 
     def get(self, path: str, **headers: str) -> httpx.Response:

@@ -23,8 +23,6 @@ STRINGS: Final = tuple(
             *(f"' on{event}=alert`1` x='" for event in _PARTS["events"][::2]),
             *(place.format(url) for url, place in product(_PARTS["urls"], _PARTS["places"])),
             *_PARTS["templates"],
-            *(f'" {attribute} x="' for attribute in _PARTS["htmx"]),
-            *(f"<div {attribute}>" for attribute in _PARTS["htmx"]),
             *_PARTS["styles"],
             *_PARTS["ends"],
             *(f"<scr{char}ipt>{char}alert(1)" for char in _PARTS["hidden"]),
@@ -81,10 +79,14 @@ def write_run(root: Path, run: str, text: Texts, *, closed: bool = True) -> None
 
     gates = [text(), text(), "GATE-TESTS"]
     envelope = {
-        "status": "BLOCKED", "fail_reasons": [f"{gates[0]}: {text()}", text()], "gates_passed": [gates[1]],
+        "status": "BLOCKED",
+        "fail_reasons": [f"{gates[0]}: {text()}", text()],
+        "gates_passed": [gates[1]],
         "output": text(),
-        "task": text(), "inputs_used": [text()], "next_actions": [text()],
-    }  # fmt: skip
+        "task": text(),
+        "inputs_used": [text()],
+        "next_actions": [text()],
+    }
     task = {
         "task_id": text(),
         "task": text(),
@@ -97,23 +99,42 @@ def write_run(root: Path, run: str, text: Texts, *, closed: bool = True) -> None
     def answer(role: str, attempt: int, reask: int, outcome: str) -> dict[str, Any]:
         findings = [
             {
-                "code": text(), "level": word(level), "field": text(), "line": line, "message": text(), "found": text(),
-                "expected": text(), "fix": text(),
+                "code": text(),
+                "level": word(level),
+                "field": text(),
+                "line": line,
+                "message": text(),
+                "found": text(),
+                "expected": text(),
+                "fix": text(),
             }
             for level, line in (("error", 1), ("warning", None), ("error", 900))
-        ]  # fmt: skip
+        ]
         return {
-            "role": role, "attempt": attempt, "reask": reask, "outcome": word(outcome), "findings": findings,
-            "model": text(), "tree": text(), "response_sha256": text(), "envelope": envelope, "evidence": [],
+            "role": role,
+            "attempt": attempt,
+            "reask": reask,
+            "outcome": word(outcome),
+            "findings": findings,
+            "model": text(),
+            "tree": text(),
+            "response_sha256": text(),
+            "envelope": envelope,
+            "evidence": [],
             "usage": {"seconds": 2.5, "input_tokens": 10, "output_tokens": 20, "usd": 0.5},
-        }  # fmt: skip
+        }
 
     def evidence(attempt: int, gate: str, ok: bool) -> dict[str, Any]:
         return {
-            "role": text(), "attempt": attempt, "gate": gate, "ok": ok, "tree": text(), "manifest": text(),
+            "role": text(),
+            "attempt": attempt,
+            "gate": gate,
+            "ok": ok,
+            "tree": text(),
+            "manifest": text(),
             "files": files(root, text),
             "findings": [{"code": text(), "level": word("error"), "message": text()}],
-        }  # fmt: skip
+        }
 
     roles = [text.name(), text.name()]
 
@@ -139,7 +160,7 @@ def write_run(root: Path, run: str, text: Texts, *, closed: bool = True) -> None
         ("evidence", evidence(2, gates[0], ok=True)),
         (text.name(), {text(): text(), text(): {text(): [text()]}}),
         ("abandoned", {}),
-    ]  # fmt: skip
+    ]
     Journal(journal_path(root)).extend(
         run, [(f"{n} {text.name()}", kind, data) for n, (kind, data) in enumerate(lines)]
     )

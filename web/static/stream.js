@@ -2,26 +2,26 @@
 // tabs; this file is that worker, too. Where a browser has no shared workers, each page that can be seen holds its own.
 "use strict";
 
-// Calls `heard({kind, after})`: kind is `open`, `lost`, `changed` or `ended`, after the position in the journals up to which all was said.
-const follow = (url, after, heard) => {
+// Calls `heard({kind, now})`: kind is `lost`, `changed` or `ended`, now the sizes of the journals.
+const follow = (url, heard) => {
   let source, pause, wait = 500;
   const open = () => {
-    source = new EventSource(url + "?after=" + encodeURIComponent(after));
-    source.onopen = () => { wait = 500; heard({ kind: "open", after }); };
+    source = new EventSource(url);
+    source.onopen = () => { wait = 500; };
     source.onerror = () => {
       source.close();
       pause = setTimeout(open, wait);
+      // A browser itself gives up after some answers, so this tries again, ever more slowly.
       wait = Math.min(wait * 2, 10000);
-      heard({ kind: "lost", after });
+      heard({ kind: "lost" });
     };
-    for (const kind of ["changed", "ended"]) {
-      source.addEventListener(kind, (event) => { after = event.lastEventId || after; heard({ kind, after }); });
-    }
+    for (const kind of ["changed", "ended"]) source.addEventListener(kind, (event) => heard({ kind, now: event.data }));
   };
   open();
   return () => { clearTimeout(pause); source.close(); };
 };
 
+// Nothing but a shared worker has this.
 if ("onconnect" in self) {
   const ports = new Set();
   let followed = false, last = null;
@@ -32,30 +32,34 @@ if ("onconnect" in self) {
   };
   self.onconnect = ({ ports: [port] }) => {
     port.onmessage = ({ data }) => {
+      // A tab cannot be seen to go, so it says so.
       if (!data) { ports.delete(port); return; }
       ports.add(port);
-      if (last) port.postMessage({ kind: last.kind === "lost" ? "lost" : "open", after: last.after });
-      if (!followed) { followed = true; follow(data.url, data.after, heard); }
+      // A tab that comes later hears at once how things stand; one that knows it already does nothing.
+      if (last) port.postMessage(last);
+      if (!followed) { followed = true; follow(data, heard); }
     };
   };
 } else {
   const script = document.currentScript.src;
-  const shared = (url, after, heard) => {
+  const shared = (url, heard) => {
     const worker = new SharedWorker(script), { port } = worker;
-    worker.onerror = () => heard({ kind: "lost", after });
+    worker.onerror = () => heard({ kind: "lost" });
     port.onmessage = ({ data }) => heard(data);
-    port.postMessage({ url, after });
+    port.postMessage(url);
     return () => { port.onmessage = null; port.postMessage(null); };
   };
 
-  // Hears the events for as long as the page is shown. What was missed meanwhile shows in `after`, which `heard` compares with `seen()`.
-  window.hearEvents = (url, seen, heard) => {
+  // Hears the events for as long as the page is shown; the first one tells whether anything was missed.
+  window.hearEvents = (url, heard) => {
     let leave = null;
     const set = (wanted) => {
-      if (wanted && !leave) leave = (window.SharedWorker ? shared : follow)(url, seen(), heard);
+      if (wanted && !leave) leave = (window.SharedWorker ? shared : follow)(url, heard);
       else if (!wanted && leave) { leave(); leave = null; }
     };
+    // A hidden tab of its own stream would hold one of the six connections; with a worker it holds none.
     const look = () => set(window.SharedWorker || !document.hidden);
+    // A page that a browser keeps for the way back is not closed; it hears nothing until it is shown again.
     addEventListener("pagehide", () => set(false));
     addEventListener("pageshow", look);
     document.addEventListener("visibilitychange", look);

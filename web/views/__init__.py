@@ -10,14 +10,12 @@ from interlock.web.views import (
     journal,
     leases,
     run,
-    sessions,
-    statistics,
     tickets,
 )
 
 __all__ = ["ROUTES"]
 
-_SCREENS = (inbox, sessions, board, journal, leases, run, evidence, changes, decisions, tickets, statistics, actions)
+_SCREENS = (inbox, board, journal, leases, run, evidence, changes, decisions, tickets, actions)
 
 ROUTES = tuple(route for screen in _SCREENS for route in screen.ROUTES)
 """Every address but those of files and events; the first that fits answers."""

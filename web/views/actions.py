@@ -9,34 +9,24 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from interlock import graph
-from interlock.core.errors import InterlockError
 from interlock.web.access import session_of
 from interlock.web.answer_form import Asked, asked, composed, hand_in, judged
+from interlock.web.errors import PageError
 from interlock.web.pages import page, redirect, site_of
 from interlock.web.projects import Project
 from interlock.web.sessions import Rights
-
-
-class NotAllowedError(InterlockError):
-    """The session may not do that."""
-
-    code = "WEB403"
-
-
-class AnsweredError(InterlockError):
-    """The run does not wait for this role any more."""
-
-    code = "WEB409"
 
 
 def allowed(request: Request, wanted: Rights) -> None:
     """Let a session through that has these rights.
 
     Raises:
-        NotAllowedError: It has fewer.
+        PageError: WEB403, it has fewer.
     """
     if not session_of(request.scope).may(wanted):
-        raise NotAllowedError(f"this session may not {wanted}", "Open a link that `interlock ui` prints in a terminal.")
+        # Without a terminal, as for an agent, its link gives fewer rights.
+        fix = "Open a link that `interlock ui` prints in a terminal."
+        raise PageError("WEB403", f"this session may not {wanted}", fix)
 
 
 def _run(request: Request) -> tuple[Project, graph.RunView]:
@@ -49,7 +39,8 @@ def _ask(request: Request) -> tuple[Project, Asked]:
     name = request.path_params["role"]
     found = asked(view, name)
     if found is None:
-        raise AnsweredError(
+        raise PageError(
+            "WEB409",
             f"run {view.run_id} does not wait for {name}: {_instead(project, view)}",
             "Look at the run: somebody may have answered, or it went on.",
         )
@@ -58,10 +49,9 @@ def _ask(request: Request) -> tuple[Project, Asked]:
 
 def _instead(project: Project, view: graph.RunView) -> str:
     """Return what happened last in a run, in words."""
-    entries = project.feed.entries(view.run_id)
-    if not entries:
+    if view.phase == "new":
         return "it has not started"
-    last = entries[-1]
+    last = project.feed.entries(view.run_id)[-1]
     who = last.data.get("role") or last.data.get("by") or ""
     whose = f"of {who} " if who else ""
     return f"it is {view.status or 'not started'}; its last line is `{last.type}` {whose}at {last.at}"
@@ -75,15 +65,21 @@ def answer_form(request: Request) -> Response:
 
 
 def _form_values(project: Project, ask: Asked, form: dict[str, str]) -> dict[str, Any]:
+    # A reviewer who opens the form finds the comments of this attempt as reasons already.
     if not form and ask.role.kind == "review" and ask.role.certifies:
         kept = graph.comments(project.root, ask.view.run_id)
         mine = [row.remark for row in kept if row.attempt == ask.view.values["attempt"]]
         form = {"reasons": "\n".join(mine), "outcome": "fail"} if mine else form
     text = composed(ask, form)
     return {
-        "project": project, "row": project.row(ask.view.run_id), "ask": ask, "form": form, "text": text,
-        "findings": judged(project, ask, text) if form and text else [], "refusal": _refusal(project, ask),
-    }  # fmt: skip
+        "project": project,
+        "row": project.row(ask.view.run_id),
+        "ask": ask,
+        "form": form,
+        "text": text,
+        "findings": judged(project, ask, text) if form and text else [],
+        "refusal": _refusal(project, ask),
+    }
 
 
 def _refusal(project: Project, ask: Asked) -> dict[str, Any] | None:
@@ -105,10 +101,11 @@ def submit(request: Request) -> Response:
     project, ask = _ask(request)
     form: dict[str, str] = request.scope["form"]
     if not composed(ask, form):
-        raise NotAllowedError("nothing was submitted: the answer has no outcome", "Go back, and choose an outcome.")
+        raise PageError("WEB403", "nothing was submitted: the answer has no outcome", "Go back, and choose an outcome.")
     view = hand_in(project, ask, form, session_of(request.scope).name)
     again = asked(view, ask.role.name)
     there = f"/{project.key}/runs/{quote(view.run_id)}"
+    # A refused answer leads back to the form, which says why.
     if again is not None and again.request["reask"]:
         there += f"/answer/{quote(ask.role.name)}"
     return redirect(request, there)
@@ -118,7 +115,7 @@ def resume(request: Request) -> Response:
     """Take a run on in the background."""
     allowed(request, "review")
     project, view = _run(request)
-    project.drives.advance(view.run_id, wait_seconds=1.0, take_up=bool(view.failed))
+    project.drives.advance(view.run_id, wait_seconds=1.0)
     return _back(request, project, view)
 
 
@@ -127,7 +124,7 @@ def abandon(request: Request) -> Response:
     allowed(request, "review")
     project, view = _run(request)
     if request.scope["form"].get("sure") != "yes":
-        raise NotAllowedError("nothing was done: ending a run has to be confirmed", "Go back, and tick the box.")
+        raise PageError("WEB403", "nothing was done: ending a run has to be confirmed", "Go back, and tick the box.")
     graph.abandon(project.root, view.run_id)
     return _back(request, project, view)
 

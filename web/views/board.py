@@ -35,6 +35,7 @@ def found_rows(site: Site, wanted: Mapping[str, str]) -> list[tuple[Project, Row
         for project in projects
         for row in (project.feed.newest() if fits is None else filter(fits, project.feed.newest()))
     ]
+    # Each feed is sorted; only several of them have to be merged.
     if len(projects) > 1:
         rows.sort(key=lambda pair: pair[1].changed_at, reverse=True)
     return rows
@@ -69,6 +70,7 @@ def next_step(project: Project, row: Row) -> str:
         return "waits for its agent"
     try:
         view = project.view(row.run)
+    # One run whose folder is damaged must not take the board down.
     except InterlockError as error:
         return error.message
     if view.question is not None:
@@ -90,14 +92,21 @@ def board(request: Request) -> Response:
     shown = rows[(at - 1) * PAGE_ROWS : at * PAGE_ROWS]
     items = [Item(project, row, next_step(project, row)) for project, row in shown]
     values: dict[str, Any] = {
-        "items": items, "count": len(rows), "at": at, "pages": max(1, -(-len(rows) // PAGE_ROWS)), "wanted": wanted,
-        "statuses": STATUSES, "roles": sorted({*_names(site, "roles")}), "gates": sorted({*_names(site, "gates")}),
-    }  # fmt: skip
+        "items": items,
+        "count": len(rows),
+        "at": at,
+        "pages": max(1, -(-len(rows) // PAGE_ROWS)),
+        "wanted": wanted,
+        "statuses": STATUSES,
+        "roles": sorted({*_names(site, "roles")}),
+        "gates": sorted({*_names(site, "gates")}),
+    }
     return page(request, "board.html", values)
 
 
 def _names(site: Site, name: str) -> Iterator[str]:
     for project in site.projects.values():
+        # Names to choose from: those of recent runs will do.
         for row in project.feed.newest()[:500]:
             yield from getattr(row, name)
 

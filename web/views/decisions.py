@@ -14,9 +14,10 @@ from interlock.core.text import one_line, whole
 from interlock.graph import AnswerKind
 from interlock.web.access import session_of
 from interlock.web.answer_form import lines_of
+from interlock.web.errors import PageError
 from interlock.web.pages import page, redirect, site_of
 from interlock.web.projects import reading
-from interlock.web.views.actions import AnsweredError, NotAllowedError, allowed
+from interlock.web.views.actions import allowed
 from interlock.web.views.changes import changes_values
 from interlock.web.views.evidence import evidence_values
 
@@ -34,11 +35,16 @@ def show(request: Request) -> Response:
     row = project.row(request.path_params["run"])
     view = project.view(row.run)
     if view.question is None:
-        raise AnsweredError(f"run {row.run} asks no person for a decision", "Look at the run: it has gone on.")
+        raise PageError("WEB409", f"run {row.run} asks no person for a decision", "Look at the run: it has gone on.")
     values: dict[str, Any] = {
-        **changes_values(project, row.run, most=SHOWN_LINES), "question": view.question, "task": view.task,
-        "fields": FIELDS, "gates": [], "most": SHOWN_ROWS, "unread": "",
-    }  # fmt: skip
+        **changes_values(project, row.run, most=SHOWN_LINES),
+        "question": view.question,
+        "task": view.task,
+        "fields": FIELDS,
+        "gates": [],
+        "most": SHOWN_ROWS,
+        "unread": "",
+    }
     try:
         with reading(row.run):
             judged = evidence_values(project, row.run, only=view.question.gates)["gates"]
@@ -55,16 +61,23 @@ def decide(request: Request) -> Response:
     run_id = project.row(request.path_params["run"]).run
     form: dict[str, str] = request.scope["form"]
     kind, number = form.get("answer", ""), whole(form.get("number"))
+    # The number is that of the question that was shown: an answer to an older one is refused later.
     if kind not in get_args(AnswerKind) or not number:
-        raise NotAllowedError("nothing was done: the form names no answer", "Reload the page.")
+        raise PageError("WEB403", "nothing was done: the form names no answer", "Reload the page.")
     task = project.view(run_id).task
     if kind == "correct":
         lists = {name: lines_of(form.get(name, "")) for name in FIELDS}
         task = replace(task, task=one_line(form.get("task", "")), **cast("dict[str, Any]", lists))
     graph.answer_question(
-        project.root, run_id, cast("AnswerKind", kind), by=session_of(request.scope).name,
-        reason=form.get("reason", ""), gate=form.get("gate", ""), task=task, number=number,
-    )  # fmt: skip
+        project.root,
+        run_id,
+        cast("AnswerKind", kind),
+        by=session_of(request.scope).name,
+        reason=form.get("reason", ""),
+        gate=form.get("gate", ""),
+        task=task,
+        number=number,
+    )
     project.drives.advance(run_id, wait_seconds=1.0)
     return redirect(request, f"/{project.key}/runs/{quote(run_id)}")
 

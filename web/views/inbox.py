@@ -1,20 +1,14 @@
 """The inbox: all that waits for a person, over all projects, each with the way to answer it."""
 
-import sqlite3
-from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 from urllib.parse import quote
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from interlock.core.errors import InterlockError
-from interlock.gates.config import load_config
 from interlock.graph import Wait
-from interlock.notify import build, history
 from interlock.web.pages import page, site_of
 from interlock.web.projects import Project, Site
 
@@ -43,35 +37,19 @@ def waiting_items(site: Site) -> list[Item]:
 
 
 def _path(wait: Wait) -> str:
+    # Requests for files belong to no run.
     if wait.kind in ("negotiation", "claim"):
         return "/leases"
     there = f"/runs/{quote(wait.run)}"
-    return there + {
-        "objection": "/decide", "waiver": "/decide", "review": f"/answer/{quote(wait.role)}",
-        "answer": f"/answer/{quote(wait.role)}",
-    }.get(wait.kind, "")  # fmt: skip
-
-
-def failing_channels(site: Site) -> list[tuple[Project, Mapping[str, Any], Mapping[str, Any]]]:
-    """Return each way of notifying people whose last attempt failed, with what it should have said."""
-    found = list[tuple[Project, Mapping[str, Any], Mapping[str, Any]]]()
-    for project in site.projects.values():
-        newest = dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]]()
-        with suppress(OSError, sqlite3.Error, InterlockError):
-            rows = history(str(project.root))
-            channels = build(load_config(project.root).notify).channels if rows else ()
-            for row in rows:
-                for each in row["deliveries"]:
-                    if each["state"] != "waiting" and each["channel"] in channels:
-                        newest.setdefault(each["channel"], (row, each))
-        found += [(project, row, each) for row, each in newest.values() if each["state"] == "failed"]
-    return found
+    if wait.kind in ("objection", "waiver"):
+        return f"{there}/decide"
+    return f"{there}/answer/{quote(wait.role)}" if wait.kind in ("review", "answer") else there
 
 
 def inbox(request: Request) -> Response:
     """Show the inbox."""
     site = site_of(request)
-    return page(request, "inbox.html", {"items": waiting_items(site), "failing": failing_channels(site)})
+    return page(request, "inbox.html", {"items": waiting_items(site)})
 
 
 ROUTES: Final = (Route("/", inbox),)

@@ -1,25 +1,19 @@
-"""The leases: a tree of what is held, by whom, who waits, and the requests that are open; to release and to answer."""
+"""The leases: what is held, by whom, who waits, and the requests that are open; to release and to answer."""
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, Literal, cast
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from interlock.core.errors import InterlockError
 from interlock.core.text import one_line, whole
-from interlock.graph import negotiate
 from interlock.graph.board import calls
 from interlock.reservations import key_of
-from interlock.web.lease_tree import tree
+from interlock.web.errors import PageError
 from interlock.web.pages import page, redirect, site_of
 from interlock.web.projects import Project
 from interlock.web.views.actions import allowed
-
-
-class LeaseRefusedError(InterlockError):
-    """A call about reservations was refused; the code is that of its rule."""
 
 
 def show(request: Request) -> Response:
@@ -31,16 +25,18 @@ def show(request: Request) -> Response:
         with calls(project.root) as mine:
             me = mine.caller.name
     rows: Mapping[str, Any] = held or {"leases": [], "waiters": [], "negotiations": []}
-    values = {"project": project, "held": rows, "tree": tree(rows["leases"]), "me": key_of(me), "key_of": key_of}
+    leases = sorted(rows["leases"], key=lambda row: str(row["pattern"]))
+    values = {"project": project, "held": rows, "leases": leases, "me": key_of(me), "key_of": key_of}
     return page(request, "leases.html", values)
 
 
 def _done(request: Request, project: Project, answer: Mapping[str, Any]) -> Response:
     project.reservations(fresh=True)
+    # The calls answer as the tools do: with errors in place of an exception.
     errors: list[Mapping[str, Any]] = answer.get("errors") or []
     if errors:
         first = errors[0]
-        raise LeaseRefusedError(f"{first['message']} Found: {first['found']}.", str(first["fix"]), str(first["code"]))
+        raise PageError(str(first["code"]), f"{first['message']} Found: {first['found']}.", str(first["fix"]))
     return redirect(request, f"/{project.key}/leases")
 
 
@@ -57,16 +53,12 @@ def respond(request: Request) -> Response:
     allowed(request, "review")
     project = site_of(request).project(request.path_params["project"])
     form = request.scope["form"]
-    eta = form.get("eta_minutes", "")
+    minutes = whole(form.get("eta_minutes", "")) or None
+    reason = one_line(form.get("reason", ""))
     with calls(project.root) as mine:
-        return _done(
-            request, project,
-            mine.respond_to_release(
-                form.get("thread", ""), form.get("action", ""),
-                eta_minutes=whole(eta) or None,
-                reason=one_line(form.get("reason", "")) or None,
-            ),
-        )  # fmt: skip
+        action = cast('Literal["release", "defer"]', form.get("action", ""))
+        answer = mine.respond_to_release(form.get("thread", ""), action, eta_minutes=minutes, reason=reason)
+        return _done(request, project, answer)
 
 
 def ask(request: Request) -> Response:
@@ -76,7 +68,7 @@ def ask(request: Request) -> Response:
     form = request.scope["form"]
     with calls(project.root) as mine:
         return _done(
-            request, project, negotiate(mine, form.get("file", ""), one_line(form.get("reason", "")), "normal")
+            request, project, mine.negotiate_release(form.get("file", ""), one_line(form.get("reason", "")), "normal")
         )
 
 

@@ -1,6 +1,6 @@
-"""A run: its path through the statuses, its attempts and gates, its answers, its log, and why it is where it is."""
+"""A run: why it is where it is, its answers and its log."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -12,12 +12,10 @@ from interlock import graph
 from interlock.core.errors import InterlockError
 from interlock.core.text import visible, whole
 from interlock.journal import Entry
+from interlock.web.errors import PageError
 from interlock.web.event_text import Said, said
-from interlock.web.matrix import MARKS, matrix
 from interlock.web.pages import page, site_of
-from interlock.web.plots import of_run
-from interlock.web.projects import NotHereError, Project, reading
-from interlock.web.timeline import timeline
+from interlock.web.projects import Project, reading
 
 LOG_LINES: Final = 200
 """So many lines of the log a page begins with; the rest is a link away."""
@@ -25,7 +23,7 @@ LOG_LINES: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One answer as it is listed: the line of the journal, with what is said of its cost."""
+    """One answer as it is listed: the line of the journal, the codes of what refused it, and what it cost."""
 
     seq: int
     role: str
@@ -34,6 +32,9 @@ class Answer:
     outcome: str
     at: str
     codes: tuple[str, ...]
+    seconds: float
+    tokens: int
+    usd: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,26 +53,37 @@ def run_values(project: Project, run_id: str) -> dict[str, Any]:
     entries, logged = project.feed.read(lines), project.feed.log_lines(run_id)
     waiting: list[str] = []
     question: graph.Question | None = None
+    # What a person may do is known once the state is read, and stays false where it cannot be.
     can_resume = can_abandon = False
     try:
         view = project.view(run_id)
         explained = graph.explain_run(view, project.root)
         waiting, question = [item.role for item in view.waiting], view.question
+        # A run that a process drives at this moment is neither taken on nor ended from here.
         going = not view.abandoned and not explained["driven"]
-        can_resume = going and (view.phase in ("new", "running") or bool(view.failed))
-        can_abandon = going and (view.phase != "done" or bool(view.failed))
+        can_resume = going and not view.of_another_version and view.phase in ("new", "running")
+        can_abandon = going and view.phase != "done"
     except InterlockError as error:
         explained = {
-            "why": f"Its state cannot be read: {error.message}", "next": [error.fix], "gates": [], "phase": "gone",
-            "last_refusal": None, "driven": False,
-        }  # fmt: skip
+            "why": f"Its state cannot be read: {error.message}",
+            "next": [error.fix],
+            "gates": [],
+            "phase": "gone",
+            "last_refusal": None,
+            "driven": False,
+        }
     return {
-        "project": project, "row": row, "why": explained, "marks": MARKS, "plots": of_run(row),
-        "timeline": timeline(entries), "matrix": matrix(row.gates, entries), "answers": _answers(entries),
+        "project": project,
+        "row": row,
+        "why": explained,
+        "answers": _answers(entries),
         "log": log_of(project.feed.read(logged[-LOG_LINES:])),
-        "log_count": len(logged), "waiting_for": waiting,
-        "question": question, "can_resume": can_resume, "can_abandon": can_abandon,
-    }  # fmt: skip
+        "log_count": len(logged),
+        "waiting_for": waiting,
+        "question": question,
+        "can_resume": can_resume,
+        "can_abandon": can_abandon,
+    }
 
 
 def run(request: Request) -> Response:
@@ -92,15 +104,28 @@ def log_of(entries: Sequence[Entry]) -> list[Said]:
 
 def _answers(entries: Sequence[Entry]) -> list[Answer]:
     """Return the answers, the newest first."""
-    return [
-        Answer(
-            entry.seq, str(entry.data.get("role", "agent")), whole(entry.data.get("attempt")),
-            whole(entry.data.get("reask")) + 1, str(entry.data.get("outcome", "")), entry.at,
-            tuple(dict.fromkeys(row["code"] for row in entry.data.get("findings", ()) if row["level"] == "error")),
+    answers: list[Answer] = []
+    for entry in reversed(entries):
+        if entry.type != "answer":
+            continue
+        data = entry.data
+        usage: Mapping[str, Any] = data.get("usage") or {}
+        errors = [row["code"] for row in data.get("findings", ()) if row["level"] == "error"]
+        answers.append(
+            Answer(
+                seq=entry.seq,
+                role=str(data.get("role", "agent")),
+                attempt=whole(data.get("attempt")),
+                number=whole(data.get("reask")) + 1,
+                outcome=str(data.get("outcome", "")),
+                at=entry.at,
+                codes=tuple(dict.fromkeys(errors)),
+                seconds=usage.get("seconds") or 0.0,
+                tokens=(usage.get("input_tokens") or 0) + (usage.get("output_tokens") or 0),
+                usd=usage.get("usd"),
+            )
         )
-        for entry in reversed(entries)
-        if entry.type == "answer"
-    ]  # fmt: skip
+    return answers
 
 
 def answer(request: Request) -> Response:
@@ -111,16 +136,22 @@ def answer(request: Request) -> Response:
     lines = [line for line in project.feed.lines_of.get(row.run, ()) if line.type == "answer"]
     entry = next((each for each in project.feed.read(lines) if str(each.seq) == seq), None)
     if entry is None:
-        raise NotHereError(f"line {seq[:20]} of {row.run} is not an answer", "The run's page lists its answers.")
+        raise PageError("WEB404", f"line {seq[:20]} of {row.run} is not an answer", "The run's page lists its answers.")
     data = entry.data
     with reading(row.run):
         findings: list[dict[str, Any]] = list(data.get("findings", ()))
         text = graph.RunStore(project.root, row.run).answer_of(data["role"], data.get("response_sha256", ""))
         shown = _numbered(text or "", findings)
         values: dict[str, Any] = {
-            "project": project, "row": row, "entry": entry, "data": data, "lines": shown, "kept": text is not None,
+            "project": project,
+            "row": row,
+            "entry": entry,
+            "data": data,
+            "lines": shown,
+            "kept": text is not None,
+            # Findings without a line, or of a text that is not kept, are listed above it.
             "rest": [item for item in findings if not 0 < (item.get("line") or 0) <= len(shown)],
-        }  # fmt: skip
+        }
         return page(request, "answer.html", values)
 
 

@@ -3,10 +3,8 @@
 // What the observers of Node's test runners share: the connection to the gate, which files are loaded, words for people.
 //
 // Answers T2. The process of a reporter connects before the first test runs, and the reporter alone has what sends
-// events: a line that another writes, even through the same socket, does not fit the chain, and another connection of
-// the process is ignored. The functions of Node that are used are held from the start, so that tested code that replaces
-// one in `node:fs` or `node:crypto` replaces nothing here.
-const { createHmac } = require('node:crypto')
+// events: a line that another writes, even through the same socket, has no token, and another connection of the process
+// is ignored.
 const { existsSync, realpathSync } = require('node:fs')
 const Module = require('node:module')
 const net = require('node:net')
@@ -43,16 +41,10 @@ exports.open = runner => new Promise(resolve => {
   socket.write(JSON.stringify({ e: 'hello', runner }) + '\n')
 })
 
-function sender (socket, { key, root }) {
-  const secret = Buffer.from(key, 'hex')
+function sender (socket, { token, root }) {
   const used = new Map()
   const tests = new Set()
-  let mac = ''
-  const line = event => {
-    const body = JSON.stringify(event)
-    mac = createHmac('sha256', secret).update(mac + body).digest('hex')
-    return `${body} ${mac}\n`
-  }
+  const line = event => `${token} ${JSON.stringify(event)}\n`
   const emit = event => { socket.write(line(event)) }
   const relative = file => path.relative(root, path.resolve(root, file ?? ''))
   const isInside = file => file.startsWith(root + path.sep)
@@ -71,8 +63,6 @@ function sender (socket, { key, root }) {
 
   emit({ e: 'begin' })
   return {
-    emit,
-    relative,
     tests, // files that are no product
 
     broken (file, said) { emit({ e: 'broken', file: relative(file), message: message(said) }) },
@@ -84,11 +74,11 @@ function sender (socket, { key, root }) {
       used.set(plain, number)
       const id = number === 1 ? plain : `${plain} (${number})`
       const seconds = (milliseconds ?? 0) / 1000
-      emit({ e: 'case', id, outcome, seconds, message: message(said), file: relative(file), ran, when, equals: '' })
+      emit({ e: 'case', id, outcome, seconds, message: message(said), file: relative(file), ran, when })
     },
 
     // The last event; the promise is kept when all is written.
-    finish ({ status, loaded, frozen, changed = [] }) {
+    finish ({ status, loaded, frozen }) {
       const files = names => [...new Set(names)]
         .filter(each => typeof each === 'string' && path.isAbsolute(each) && isOwn(each) && existsSync(each))
       const event = {
@@ -98,7 +88,8 @@ function sender (socket, { key, root }) {
         frozen: files([...frozen, ...tests, path.join(root, 'package.json'), path.resolve('package.json')]).filter(isInside),
         early: [],
         roots: [],
-        changed: [...new Set(changed)]
+        changed: [],
+        equals: []
       }
       return new Promise(resolve => {
         socket.ref()
@@ -119,16 +110,16 @@ exports.plainPath = plainPath
 // Paths of the project's files that this process has loaded. V8 itself lists the scripts, those of ES modules included,
 // so that nothing has to be changed before they are loaded; `require.cache` adds JSON and native modules.
 exports.loadedFiles = () => {
-  const found = new Set(Object.keys(Module._cache))
+  const paths = new Set(Object.keys(Module._cache))
   try {
     const { Session } = require('node:inspector')
     const session = new Session()
     session.connect()
-    session.on('Debugger.scriptParsed', ({ params: { url } }) => found.add(plainPath(url)))
+    session.on('Debugger.scriptParsed', ({ params: { url } }) => paths.add(plainPath(url)))
     // It stays connected: with the end of a session V8 forgets what Node counts for its coverage.
     session.post('Debugger.enable')
   } catch {}
-  return [...found].filter(each => path.isAbsolute(each) && isOwn(each) && path.dirname(each) !== __dirname)
+  return [...paths].filter(each => path.isAbsolute(each) && isOwn(each) && path.dirname(each) !== __dirname)
 }
 
 // The paths that the settings of a runner name where they say what decides a run.

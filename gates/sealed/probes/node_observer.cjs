@@ -10,18 +10,16 @@
 //   once more with ours beside those of the user, and this process ends as that one does. Options that Node documents
 //   since 18 are all that this needs; nothing of Node is patched.
 // * The process of a test file is as without us: no variable, no option. As it exits it leaves a record: what it had
-//   loaded, and how it came to its end. `node --test` counts a file that exits with 0 as a test that passed, even if
-//   the product called `process.exit(0)` at once.
+//   loaded, and whether it came to its own end.
 // * vitest and jest: their own functions that choose the reporters choose ours, too. Nothing is added to the command or
 //   the settings, so neither tests nor the user see a difference. Their workers are not observed.
 // * All others (npm, npx, scripts) are left alone.
-const assert = require('node:assert')
 const { spawnSync } = require('node:child_process')
 const { mkdtempSync, rmSync, writeFileSync } = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
-const { fileURLToPath, pathToFileURL } = require('node:url')
-const { isMainThread, threadId, getEnvironmentData, setEnvironmentData } = require('node:worker_threads')
+const { pathToFileURL } = require('node:url')
+const { isMainThread } = require('node:worker_threads')
 
 const NAME = 'INTERLOCK_NODE'
 const OPTION = /(?:^|\s+)(?:-r|--require)[ =](?:"[^"]*node_observer\.cjs"|\S*node_observer\.cjs)(?=\s|$)/g
@@ -29,13 +27,11 @@ const REPORTER = `--test-reporter=${path.join(__dirname, 'node_test_reporter.mjs
 const told = isMainThread && process.env[NAME] ? JSON.parse(process.env[NAME]) : null
 
 if (!isMainThread) {
-  const folder = getEnvironmentData(NAME)
-  if (folder) leaveRecord(folder)
+  // As without us.
 } else if (process.env.NODE_TEST_CONTEXT !== undefined) {
   hide()
   if (told) leaveRecord(told.folder)
 } else if (process.execArgv.includes(REPORTER)) {
-  require('./node_channel.cjs').told = told
   process.execArgv.splice(-told.added)
   // Tests that run in this very process see it as without us.
   if (/--(?:experimental-)?test-isolation[ =]none/.test(options().join(' '))) hide()
@@ -100,39 +96,17 @@ function runAgain () {
 // An exit cannot be put off, so the record goes into a file. The functions are held: tests put others in their place.
 function leaveRecord (folder) {
   const { loadedFiles } = require('./node_channel.cjs')
-  setEnvironmentData(NAME, folder)
-  const before = assertions()
-  let error = null
-  process.on('uncaughtExceptionMonitor', found => { error ??= found ?? new Error('uncaught') })
+  let [error, ended] = [null, false]
+  process.on('uncaughtExceptionMonitor', thrown => { error ??= thrown ?? new Error('uncaught') })
+  // It is not told of where somebody ends the process.
+  process.on('beforeExit', () => { ended = true })
   process.on('exit', code => {
     const record = {
-      main: isMainThread ? process.argv[1] : '',
-      code,
-      exit: caller(),
+      main: process.argv[1],
+      ended: ended && code === 0,
       error: error && { code: String(error.code), stack: String(error.stack ?? error) },
-      isRunner: process.moduleLoadList.includes('NativeModule test'),
-      loaded: loadedFiles(),
-      changed: Object.entries(assertions()).filter(([name, each]) => each !== before[name]).map(([name]) => name)
+      loaded: loadedFiles()
     }
-    try { writeFileSync(path.join(folder, `${process.pid}-${threadId}.json`), JSON.stringify(record)) } catch {}
+    try { writeFileSync(path.join(folder, `${process.pid}.json`), JSON.stringify(record)) } catch {}
   })
-}
-
-function assertions () {
-  const named = [['assert', assert], ['assert.strict', assert.strict]]
-  return Object.fromEntries(named.flatMap(([name, of]) => Object.keys(of).map(each => [`${name}.${each}`, of[each]])))
-}
-
-// Where `process.exit` was called, as the stack tells: null if it was not, and an empty string if by no file.
-function caller () {
-  const { prepareStackTrace, stackTraceLimit } = Error
-  Object.assign(Error, { prepareStackTrace: (_, sites) => sites, stackTraceLimit: 200 })
-  const sites = new Error().stack
-  Object.assign(Error, { prepareStackTrace, stackTraceLimit })
-  const isNode = site => site.isNative() || site.getFileName()?.startsWith('node:')
-  const at = sites.findIndex(each => each.getFunctionName() === 'exit' && isNode(each))
-  if (at < 0 || sites[at + 1]?.getFileName()?.startsWith('node:internal/test_runner/')) return null
-  const site = sites.slice(at + 1).find(each => !isNode(each))
-  const file = site && !site.isEval() ? site.getFileName() ?? '' : ''
-  return file && `${file.startsWith('file:') ? fileURLToPath(file) : file}:${site.getLineNumber()}`
 }

@@ -2,16 +2,15 @@
 
 from dataclasses import replace
 from pathlib import Path
-from unittest.mock import Mock
 
 import pytest
 
 from interlock.agents import Ask
 from interlock.agents.prompt import reask
-from interlock.agents.runners import chat
-from interlock.agents.runners.model_settings import ModelSettings
+from interlock.agents.runners.chat import ChatRunner
+from interlock.agents.runners.models import ModelSettings
+from interlock.envelope import Case, validate
 from interlock.envelope import skeleton as layout
-from interlock.envelope import validate
 from interlock.envelope.protocol import ECHO, Protocol
 from interlock.graph import verify_journal
 from interlock.journal import Entry
@@ -25,9 +24,16 @@ ALL = texts()
 PLAIN = Text("plain", "nothing", "The greeting is a greeting.\n")
 NO_FILES: dict[str, tuple[str, ...]] = {"screenshots": (), "a11y": (), "console": (), "reports": ()}
 PATH = [
-    "IN_PROGRESS", "READY_FOR_QA", "QA_IN_PROGRESS", "BLOCKED",
-    "IN_PROGRESS", "READY_FOR_QA", "QA_IN_PROGRESS", "READY_FOR_REVIEW", "BLOCKED",
-]  # fmt: skip
+    "IN_PROGRESS",
+    "READY_FOR_QA",
+    "QA_IN_PROGRESS",
+    "BLOCKED",
+    "IN_PROGRESS",
+    "READY_FOR_QA",
+    "QA_IN_PROGRESS",
+    "READY_FOR_REVIEW",
+    "BLOCKED",
+]
 """Where the evidence takes the run: the tests fail, are fixed, pass, and no review is written."""
 
 OURS = ("project/.interlock/", "project/artifacts/interlock/", "project/artifacts/reports/HELLO-001/", "project/src/")
@@ -148,7 +154,7 @@ def test_no_text_moves_anything_however_obeyed(project: Project, plain: dict[tup
 def test_a_refused_answer_comes_back_to_its_author_as_a_quotation(text: Text) -> None:
     ask = an_ask(Path("/nowhere"), "tester")
     answer = text.filled(ask)
-    report = validate(answer, agent="tester", task_id=ask.task_id, gates=GATES)
+    report = validate(answer, Case(agent="tester", task_id=ask.task_id, gates=GATES))
     prompt = reask("The assignment.", report.as_reask() or "Findings.", refused=answer)
     said = skeleton(prompt).removeprefix(f"The assignment.{_REFUSED}")
     assert said.count("<data/>") == 1
@@ -174,7 +180,7 @@ def test_a_text_that_an_agent_obeys_is_refused_by_the_tools_it_names(project: Pr
 
 
 @pytest.mark.long
-def test_a_chat_model_that_obeys_has_only_its_tools(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_chat_model_that_obeys_has_only_its_tools(project: Project) -> None:
     """Tools that are none, arguments that do not fit and calls without end are answered inside of the turn."""
     plant(project, PLAIN)
     before = outside(project.root.parent)
@@ -182,8 +188,7 @@ def test_a_chat_model_that_obeys_has_only_its_tools(project: Project, monkeypatc
     for text in ALL:
         wanted = text.filled(ask)
         model = ObedientModel(wanted=wanted)
-        monkeypatch.setattr(chat, "chat_model", Mock(return_value=model))
-        answer = chat.ChatRunner(ModelSettings("fake:model", constrain="off"))(ask)
+        answer = ChatRunner(model, ModelSettings("fake:model"))(ask)
         assert (answer.text, answer.stopped) == (wanted, "")
         assert answer.tool_calls == len(list(calls(wanted)))
     assert outside(project.root.parent) == before

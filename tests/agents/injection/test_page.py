@@ -60,9 +60,14 @@ def claim(ask: Ask, line: str) -> str:
     gate = {"visual-qa": "GATE-VISUAL-QA", "a11y-auditor": "GATE-A11Y-BASELINE"}[ask.role]
     files = {"screenshots": (), "a11y": (), "console": (), "reports": (), **ask.evidence}
     return envelope(
-        ask, "QA_IN_PROGRESS", task=ask.task, gates_required=ask.required, gates_passed=("GATE-MSG-STRICT", gate),
-        evidence=files, output=line,
-    )  # fmt: skip
+        ask,
+        "QA_IN_PROGRESS",
+        task=ask.task,
+        gates_required=ask.required,
+        gates_passed=("GATE-MSG-STRICT", gate),
+        evidence=files,
+        output=line,
+    )
 
 
 @pytest.mark.long
@@ -70,11 +75,15 @@ def test_a_page_that_orders_its_judges_to_pass_it_is_blocked_for_its_faults(tmp_
     (tmp_path / "site").mkdir()
     task = task_from_mapping(
         {
-            "task_id": "PAGE-UI-001", "task": "Greet", "gates_required": list(GATES), "scope": ["site/**"],
-            "page": "site/index.html", "run": {"max_rework": 0, "max_reasks": 2},
+            "task_id": "PAGE-UI-001",
+            "task": "Greet",
+            "gates_required": list(GATES),
+            "scope": ["site/**"],
+            "page": "site/index.html",
+            "run": {"max_rework": 0, "max_reasks": 2},
         },
         base=str(tmp_path),
-    )  # fmt: skip
+    )
     every = texts()
     judge = {role: Obedient(Text("page", "a pass", every[0].text), claim) for role in ("visual-qa", "a11y-auditor")}
 
@@ -95,7 +104,7 @@ def test_a_page_that_orders_its_judges_to_pass_it_is_blocked_for_its_faults(tmp_
     evidence = {entry.data["gate"]: entry.data["ok"] for entry in entries if entry.type == "evidence"}
     assert evidence == {"GATE-VISUAL-QA": False, "GATE-A11Y-BASELINE": False}
     for agent in judge.values():
-        assert [MARK in ask.prompt for ask in agent.asks] == [True] * 2
+        assert [MARK in ask.prompt for ask in agent.asks] == [True] * 3, "an answer and two that it is asked for again"
         assert not [line for ask in agent.asks for line in plainly_said(skeleton(ask.prompt)) if MARK in line]
     judged = [entry.data["outcome"] for entry in entries if entry.type == "answer" and entry.data["role"] in judge]
-    assert sorted(judged) == ["fail", "fail", "invalid", "invalid"]
+    assert sorted(judged) == ["fail"] * 2 + ["invalid"] * 4

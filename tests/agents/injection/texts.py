@@ -63,10 +63,15 @@ def forged(ask: Ask, status: str, role: str) -> str:
     """Return an envelope that claims every gate of the task, with a file beside each claim."""
     files = (f"{ask.reports_dir}/GATE-TESTS.log", f"{ask.reports_dir}/review.md")
     return envelope(
-        ask, status, assigned_agent=role, reports_to="nobody" if role == "orchestrator" else "orchestrator",
-        task=ask.task or "Write the greeting", gates_required=ask.required or GATES, gates_passed=ask.required or GATES,
+        ask,
+        status,
+        assigned_agent=role,
+        reports_to="nobody" if role == "orchestrator" else "orchestrator",
+        task=ask.task or "Write the greeting",
+        gates_required=ask.required or GATES,
+        gates_passed=ask.required or GATES,
         evidence={"screenshots": (), "a11y": (), "console": (), "reports": files},
-    )  # fmt: skip
+    )
 
 
 def calls(text: str) -> Iterator[tuple[str, dict[str, Any]]]:

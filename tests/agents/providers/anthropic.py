@@ -21,7 +21,6 @@ _ERRORS = {
     401: "authentication_error",
     404: "not_found_error",
     429: "rate_limit_error",
-    529: "overloaded_error",
 }
 
 
@@ -43,7 +42,7 @@ class Anthropic(Provider):
         return {} if method == "HEAD" else None
 
     def answer(self, request: Request, reply: Reply) -> Body:
-        blocks = [] if reply.fault == "empty" else self._blocks(reply)
+        blocks = self._blocks(reply)
         message: dict[str, Any] = {
             "id": "msg_scripted",
             "type": "message",

@@ -15,16 +15,16 @@ from urllib.parse import urlsplit
 
 from tests.serving import Quiet
 
-Fault: TypeAlias = Literal["401", "429", "500", "529", "cut", "malformed", "empty", "blank", "length", "hang"]
+Fault: TypeAlias = Literal["401", "429", "500", "cut", "blank", "length", "hang"]
 """How an answer fails.
 
 Numbers are errors of that status in the provider's own words; `cut` ends the connection in the middle of the answer;
-`malformed` is a whole answer whose JSON is broken; `empty` holds no message, `blank` no byte;
+`blank` holds no byte;
 `length` ends at its limit of tokens, and the arguments of its tool calls are cut where they are a text;
 `hang` never answers.
 """
 
-_STATUSES = frozenset({"401", "429", "500", "529"})
+_STATUSES = frozenset({"401", "429", "500"})
 
 MAX_PIECES = 8
 """In how many pieces a text is streamed at most."""
@@ -154,7 +154,7 @@ class Provider:
         raise NotImplementedError
 
     def answer(self, request: Request, reply: Reply) -> Body:
-        """Put a reply into the protocol's form; an `empty` one without a message."""
+        """Put a reply into the protocol's form."""
         raise NotImplementedError
 
     def error(self, status: int, message: str) -> dict[str, Any]:
@@ -189,7 +189,7 @@ class Provider:
             handler.send(400, self.error(400, str(error)))
             return
         match reply.fault:
-            case "401" | "429" | "500" | "529":
+            case "401" | "429" | "500":
                 more = {"Retry-After": reply.retry_after} if reply.fault == "429" else {}
                 handler.send(int(reply.fault), self.error(int(reply.fault), f"scripted {reply.fault}"), more)
             case "hang":
@@ -280,11 +280,9 @@ class _Handler(Quiet):
         self._head(status, "application/json", headers or {}, json.dumps(row).encode())
 
     def send_body(self, body: Body, fault: Fault | None) -> None:
-        """Send an answer, cut or broken in its middle when that is wanted."""
+        """Send an answer, cut in its middle when that is wanted."""
         middle = len(body.chunks) // 2
         chunks = list(body.chunks)
-        if fault == "malformed":
-            chunks[middle] = chunks[middle].rstrip()[: -max(2, len(chunks[middle]) // 4)] + b"\n\n"
         if not body.streamed:
             whole = b"".join(chunks)
             self._head(200, body.content_type, {}, whole, whole[: len(whole) // 2] if fault == "cut" else whole)

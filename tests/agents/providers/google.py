@@ -5,7 +5,7 @@ from typing import Any
 
 from tests.agents.providers.base import Body, Provider, Reply, Request, arguments, events, objects, pieces, whole
 
-_ERRORS = {400: "INVALID_ARGUMENT", 404: "NOT_FOUND", 429: "RESOURCE_EXHAUSTED", 529: "UNAVAILABLE"}
+_ERRORS = {400: "INVALID_ARGUMENT", 404: "NOT_FOUND", 429: "RESOURCE_EXHAUSTED"}
 
 
 class Google(Provider):
@@ -41,9 +41,7 @@ def _row(model: str, reply: Reply, parts: list[dict[str, Any]], *, last: bool) -
         "index": 0,
         **({"finishReason": "MAX_TOKENS" if reply.fault == "length" else "STOP"} if last else {}),
     }
-    row: dict[str, Any] = {"modelVersion": model, "responseId": "scripted"}
-    if reply.fault != "empty":
-        row["candidates"] = [candidate]
+    row: dict[str, Any] = {"modelVersion": model, "responseId": "scripted", "candidates": [candidate]}
     if last:
         usage = {"promptTokenCount": read, "candidatesTokenCount": written, "totalTokenCount": read + written}
         row["usageMetadata"] = usage

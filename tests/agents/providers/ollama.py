@@ -46,7 +46,12 @@ def _row(model: str, text: str, calls: list[dict[str, Any]] | None = None) -> di
 def _end(reply: Reply) -> dict[str, Any]:
     read, written = reply.usage
     return {
-        "done": True, "done_reason": "length" if reply.fault == "length" else "stop", "total_duration": 2,
-        "load_duration": 1, "prompt_eval_count": read,
-        "prompt_eval_duration": 1, "eval_count": written, "eval_duration": 1,
-    }  # fmt: skip
+        "done": True,
+        "done_reason": "length" if reply.fault == "length" else "stop",
+        "total_duration": 2,
+        "load_duration": 1,
+        "prompt_eval_count": read,
+        "prompt_eval_duration": 1,
+        "eval_count": written,
+        "eval_duration": 1,
+    }

@@ -1,4 +1,4 @@
-"""OpenAI on loopback: chat completions and responses, whole and streamed."""
+"""OpenAI on loopback: chat completions, and responses whole and streamed."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
@@ -53,10 +53,6 @@ class OpenAI(Provider):
         if request.path.partition("?")[0].endswith("/responses"):
             rows = list(_response_events(body, reply, calls))
             return events(rows, named=True) if body.get("stream") else whole(rows[-1]["response"])
-        if body.get("stream"):
-            options: dict[str, Any] = body.get("stream_options") or {}
-            wants_usage = bool(options.get("include_usage"))
-            return events(list(_chat_chunks(body, reply, calls, wants_usage)), last="[DONE]")
         return whole(_chat(body, reply, calls))
 
 
@@ -72,27 +68,9 @@ def _chat(body: Mapping[str, Any], reply: Reply, called: Calls) -> dict[str, Any
     choice = {"index": 0, "message": message, "finish_reason": _chat_end(reply), "logprobs": None}
     return {
         **_chat_head(body, "chat.completion"),
-        "choices": [] if reply.fault == "empty" else [choice],
+        "choices": [choice],
         "usage": _chat_usage(reply),
     }
-
-
-def _chat_chunks(body: Mapping[str, Any], reply: Reply, called: Calls, wants_usage: bool) -> Iterator[dict[str, Any]]:
-    head = _chat_head(body, "chat.completion.chunk")
-    calls = [{"index": number, **_chat_call(reply, *call)} for number, call in enumerate(called)]
-
-    def chunk(delta: Mapping[str, Any], reason: str | None = None) -> dict[str, Any]:
-        return {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": reason}]}
-
-    if reply.fault != "empty":
-        yield chunk({"role": "assistant", "content": ""})
-        for piece in pieces(reply.text):
-            yield chunk({"content": piece})
-        for call in calls:
-            yield chunk({"tool_calls": [call]})
-        yield chunk({}, _chat_end(reply))
-    if wants_usage or reply.fault == "empty":
-        yield {**head, "choices": [], "usage": _chat_usage(reply)}
 
 
 def _chat_head(body: Mapping[str, Any], kind: str) -> dict[str, Any]:
@@ -118,20 +96,33 @@ def _chat_usage(reply: Reply) -> dict[str, int]:
 def _response_events(body: Mapping[str, Any], reply: Reply, called: Calls) -> Iterator[dict[str, Any]]:
     """Give the events of a streamed response; the last one holds the response whole."""
     head: dict[str, Any] = {
-        "id": f"resp_{_ID}", "object": "response", "created_at": 1700000000, "model": body["model"], "error": None,
-        "incomplete_details": None, "instructions": None, "metadata": {}, "parallel_tool_calls": True,
-        "temperature": 1.0, "top_p": 1.0, "tool_choice": "auto", "tools": body.get("tools") or [],
-    }  # fmt: skip
-    items = [] if reply.fault == "empty" else list(_response_items(reply, called))
+        "id": f"resp_{_ID}",
+        "object": "response",
+        "created_at": 1700000000,
+        "model": body["model"],
+        "error": None,
+        "incomplete_details": None,
+        "instructions": None,
+        "metadata": {},
+        "parallel_tool_calls": True,
+        "temperature": 1.0,
+        "top_p": 1.0,
+        "tool_choice": "auto",
+        "tools": body.get("tools") or [],
+    }
+    items = list(_response_items(reply, called))
     number = 0
     for kind, row in _response_steps(head, items):
         yield {"type": kind, "sequence_number": number, **row}
         number += 1
     read, written = reply.usage
     usage = {
-        "input_tokens": read, "input_tokens_details": {"cached_tokens": 0}, "output_tokens": written,
-        "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": read + written,
-    }  # fmt: skip
+        "input_tokens": read,
+        "input_tokens_details": {"cached_tokens": 0},
+        "output_tokens": written,
+        "output_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": read + written,
+    }
     state, details = "completed", None
     if reply.fault == "length":
         state, details = "incomplete", {"reason": "max_output_tokens"}

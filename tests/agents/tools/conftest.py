@@ -11,7 +11,7 @@ from langchain_core.tools import BaseTool
 
 from interlock.agents import Ask
 from interlock.agents.tools import toolbox
-from interlock.agents.truncation import MAX_ANSWER_BYTES
+from interlock.agents.truncation import CONTENT_BYTES
 from tests.gates.support import put
 
 ROW = {"code", "message", "place", "found", "expected", "fix"}
@@ -41,7 +41,7 @@ class Tools:
         """Call a tool and return its answer, which is JSON within its bound and has well-formed refusals."""
         content = self.message(name, arguments).content
         text = content if isinstance(content, str) else content[0]["text"]
-        assert len(text.encode()) <= MAX_ANSWER_BYTES
+        assert len(text.encode()) <= CONTENT_BYTES + 8192
         answer = json.loads(text)
         for row in answer["errors"]:
             assert set(row) >= ROW

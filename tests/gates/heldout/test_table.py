@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from interlock.gates.heldout import HeldOutError, HeldOutFolder, HeldOutTable, load_held_out, unknown_function
+from interlock.gates.errors import CollectorError
+from interlock.gates.heldout import HeldOutFolder, HeldOutTable, load_held_out
 from tests.refusals import raises_code
 
 
@@ -44,7 +45,7 @@ def test_a_folder_is_read_with_its_modes_and_digest(secret: Path) -> None:
     assert first.files == {"deep/test_b.py": (b"deep/test_b.py", False), "test_a.py": (b"a", False)}
     (secret / "test_a.py").chmod(0o755)
     assert load(secret, load(secret).digest) == load(secret)
-    with raises_code(HeldOutError, "HELD108"):
+    with raises_code(CollectorError, "HELD108"):
         load(secret, first.digest)
 
 
@@ -56,7 +57,7 @@ def test_held_out_checks_in_or_around_the_checkout_or_behind_a_link_are_refused(
     Path("checkout", link).parent.mkdir(exist_ok=True)
     Path("checkout", link).symlink_to(LINKS[link])
     for path in (secret, "checkout/src", "checkout", "."):
-        with raises_code(HeldOutError, "HELD102"):
+        with raises_code(CollectorError, "HELD102"):
             load(path)
 
 
@@ -71,42 +72,37 @@ ODD_FILES: dict[str, Callable[[Path, Path], object]] = {
 @pytest.mark.parametrize("name", ODD_FILES)
 def test_a_folder_of_anything_but_regular_files_is_refused(name: str, secret: Path) -> None:
     ODD_FILES[name](secret / "test_c.py", Path("checkout/src/test_b.py").resolve())
-    with raises_code(HeldOutError, "HELD103"):
+    with raises_code(CollectorError, "HELD101"):
         load(secret)
 
 
-def test_cases_come_as_toml_or_in_lines_beside_the_table(secret: Path) -> None:
-    head = 'function = "src/it.py:it"\n'
-    (secret / "a.toml").write_text(f"{head}tolerance = 0.05\n[[cases]]\nargs = [1]\nexpected = nan\n")
-    (secret / "b.toml").write_text(f'{head}cases = "b.jsonl"\n')
-    (secret / "b.jsonl").write_text('[[1], null]\n\n{"args": [2], "raises": "ValueError", "absolute_tolerance": 1}\n')
-    one, two = table_of(secret / "a.toml"), table_of(secret / "b.toml")
+def test_cases_come_as_toml_or_json(secret: Path) -> None:
+    (secret / "a.toml").write_text(
+        'function = "src/it.py:it"\ntolerance = 0.05\n[[cases]]\nargs = [1]\nexpected = nan\n'
+    )
+    cases = [{"args": [1], "expected": None}, {"args": [2], "raises": "ValueError"}]
+    (secret / "b.json").write_text(json.dumps({"function": "src/it.py:it", "cases": cases}))
+    one, two = table_of(secret / "a.toml"), table_of(secret / "b.json")
     assert (one.function, one.language, one.timeout_seconds, one.tolerance) == ("src/it.py:it", "python", 20.0, 0.05)
-    rows = [(case.args, case.expected, case.raises, case.absolute_tolerance) for case in two.cases]
-    assert rows == [([1], None, "", None), ([2], None, "ValueError", 1.0)]
-    (secret / "b.jsonl").write_text("[[1], null]")
-    assert table_of(secret / "b.toml").digest != two.digest
-    Path("checkout/to").symlink_to(two.paths[1])
-    with raises_code(HeldOutError, "HELD102"):
-        load(secret / "b.toml")
+    rows = [(case.args, case.expected, case.raises) for case in two.cases]
+    assert rows == [([1], None, ""), ([2], None, "ValueError")]
 
 
 MANY_LEVELS = json.loads("[" * 300 + "]" * 300)
-NO_FUNCTIONS = "src/s3cret.rb:it ../s3cret.py:it src/../s3cret.py:it /s3cret.py:it ./s3cret.py:it s3cret.py s3.py:it()"
+NO_FUNCTIONS = "src/s3cret.rb:it ../s3cret.py:it src/../s3cret.py:it /s3cret.py:it s3cret.py"
 MALFORMED: dict[str, tuple[dict[str, object], str]] = {
     "no cases": ({"cases": ()}, "`cases`."),
-    "cases elsewhere": ({"cases": "../s3cret.jsonl"}, "`cases`"),
+    "cases elsewhere": ({"cases": "s3cret.jsonl"}, "`cases`"),
     "an unknown key": ({"s3cret": 1}, ": an unknown key."),
-    "a tolerance beyond floats": ({"absolute_tolerance": 10**400}, "`absolute_tolerance`"),
     "endless time": ({"timeout_seconds": float("nan")}, "`timeout_seconds`"),
-    "a case that is text": ({"cases": [[[1], 1], "s3cret"]}, "case 2."),
+    "a case that is text": ({"cases": [{"args": [1], "expected": 1}, "s3cret"]}, "case 2."),
     "arguments that are no list": ({"cases": [{"args": "s3cret", "expected": 1}]}, "case 1, `args`."),
     "neither value nor error": ({"cases": [{"args": [1]}]}, "case 1."),
     "a value and an error": ({"cases": [{"args": [1], "expected": 1, "raises": "s3cret"}]}, "case 1."),
     "an error without a name": ({"cases": [{"args": [1], "raises": ""}]}, "case 1, `raises`."),
     "an unknown key of a case": ({"cases": [{"args": [1], "expected": 2, "s3cret": 1}]}, "case 1, an unknown key."),
-    "a value of many levels": ({"cases": [[(), MANY_LEVELS]]}, "case 1, `expected`."),
-    **{f"{value}": ({"tolerance": value}, "`tolerance`.") for value in (True, -1, 0.1, float("nan"), None, "0")},
+    "a value of many levels": ({"cases": [{"args": [], "expected": MANY_LEVELS}]}, "case 1, `expected`."),
+    **{f"{value}": ({"tolerance": value}, "`tolerance`.") for value in (-1, 0.1, float("nan"))},
     **{value: ({"function": value}, "`function`.") for value in NO_FUNCTIONS.split()},
 }
 
@@ -116,20 +112,14 @@ def test_a_malformed_table_is_refused_with_number_and_key_alone(name: str, secre
     change, said = MALFORMED[name]
     good = {"function": "src/it.py:it", "cases": [{"args": [1], "expected": "s3cret"}]}
     (secret / "s3cret.json").write_text(json.dumps(good | change))
-    with raises_code(HeldOutError, "HELD104", said) as caught:
+    with raises_code(CollectorError, "HELD104", said) as caught:
         table_of(secret / "s3cret.json")
     assert "s3cret" not in f"{caught.value} {caught.value.__cause__}"
 
 
-POINTER = 'function = "src/it.py:it"\ncases = "s3cret.jsonl"\n'
 UNREADABLE: dict[str, tuple[str, dict[str, str]]] = {
     "deep": ("HELD104", {"s3cret.json": "[" * 100_000}),
-    "a list": ("HELD104", {"s3cret.json": '["s3cret"]'}),
     "no UTF-8": ("HELD104", {"s3cret.toml": "\xff"}),
-    "JSON in a TOML file": ("HELD104", {"s3cret.toml": '{"s3cret": 1}'}),
-    "a line that is no JSON": ("HELD104", {"s3cret.toml": POINTER, "s3cret.jsonl": "[[1], 2]\n[s3cret"}),
-    "too long an integer": ("HELD104", {"s3cret.toml": POINTER, "s3cret.jsonl": "9" * 100_001}),
-    "no file of cases": ("HELD101", {"s3cret.toml": POINTER}),
     "a circle of links": ("HELD101", {}),
 }
 
@@ -140,14 +130,6 @@ def test_what_is_no_table_is_refused_without_its_text(name: str, secret: Path) -
     for path, text in files.items():
         (secret / path).write_text(text, encoding="latin-1")
     (secret / "circle").symlink_to("circle")
-    with raises_code(HeldOutError, code) as caught:
+    with raises_code(CollectorError, code) as caught:
         table_of(secret / next(iter(files), "circle"))
     assert "s3cret" not in str(caught.value)
-
-
-def test_a_function_that_a_tree_does_not_have_is_noticed(secret: Path) -> None:
-    (secret / "a.json").write_text(json.dumps({"function": "src/it.py:A.it", "cases": [[[1], 2]]}))
-    table = table_of(secret / "a.json")
-    assert unknown_function(table, lambda _: None) != ""
-    assert unknown_function(table, {"src/it.py": b"def other(): ..."}.get) != ""
-    assert unknown_function(table, {"src/it.py": b"\xff class A: it = 1"}.get) == ""

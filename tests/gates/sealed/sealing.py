@@ -95,7 +95,8 @@ def project(root: Path, files: Mapping[str, str] = FILES, *command: str, **setti
     git(root, "commit", "-qm", "Base")
     kept = Store(root).folder / "kept"
     if _RECORDED:
-        shutil.copytree(_RECORDED[0], kept)
+        # What was accepted there is of another project.
+        shutil.copytree(_RECORDED[0], kept, ignore=shutil.ignore_patterns("*.json"))
     made = Sealed(root, command or COMMAND, Seal(**settings))
     assert made.frozen
     _RECORDED[:] = _RECORDED or [kept]
@@ -115,9 +116,15 @@ class Sealed:
     @cached_property
     def gate(self) -> GateSpec:
         return GateSpec(
-            "GATE-TESTS", "x", None, ("reports",), check="command", grade="runner", command=self.command,
+            "GATE-TESTS",
+            "x",
+            None,
+            ("reports",),
+            check="command",
+            grade="runner",
+            command=self.command,
             timeout_seconds=self.timeout_seconds,
-        )  # fmt: skip
+        )
 
     @cached_property
     def frozen(self) -> Frozen:

@@ -94,7 +94,7 @@ def test_dependencies_that_the_gate_makes_itself_are_seen_and_made_once_for_each
 def test_a_setup_that_fails_or_hangs_is_named_and_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str
 ) -> None:
-    monkeypatch.setattr("interlock.gates.sealed.setup._LIMIT_SECONDS", 1.0)
+    monkeypatch.setattr("interlock.gates.sealed.environment._LIMIT_SECONDS", 1.0)
     with raises_code(CollectorError, "SEAL132", "no network" if "exit" in script else ""):
         shell(tmp_path / "p", setup=(("sh", "-c", script),))
     again = Sealed(tmp_path / "p", ("sh", "check.sh"), shell(tmp_path / "q").seal)
@@ -108,14 +108,13 @@ def test_a_setup_that_fails_or_hangs_is_named_and_leaves_nothing(
     ("files", "settings", "code"),
     [
         ({"check.sh": "test -e data.txt\n"}, {}, "SEAL401"),
-        ({"Makefile": "test:\n\ttrue\n", "test/x": ""}, {"command": ("make", "test")}, "SEAL408"),
         ({}, {"prepare": (("sh", "-c", "echo no target; exit 2"),)}, "SEAL410"),
     ],
 )
 def test_what_is_a_fault_of_the_set_up_is_none_of_the_work(
     tmp_path: Path, files: dict[str, str], settings: dict[str, Any], code: str
 ) -> None:
-    made = shell(tmp_path / "p", files, *settings.pop("command", ()), **settings)
+    made = shell(tmp_path / "p", files, **settings)
     write(made.root, {"data.txt": ""})
     assert codes(made.check) == [code]
     assert not check_base(made.case).cached, "it may be of the moment"
@@ -135,7 +134,10 @@ def test_a_program_that_is_missing_is_no_fault_of_the_work(tmp_path: Path, comma
 def test_a_base_is_known_afterwards_by_its_tree_and_its_command(tmp_path: Path) -> None:
     made = shell(tmp_path / "p")
     first, again = check_base(made.case), check_base(made.case)
-    assert (first.cached, again.cached, again.digest) == (False, True, first.digest)
+    assert (first.cached, again.cached, again.tests, again.digest) == (False, True, first.tests, first.digest)
+    (kept,) = (made.case.store.folder / "results").glob("*.json")
+    kept.write_text(kept.read_text().replace('"log":"', r'"log":"\udc80'))  # what a message may hold
+    assert check_base(made.case).log == f"\udc80{first.log}"
     for other in (made.with_seal(env={"A": "b"}), Sealed(made.root, ("sh", "-e", "check.sh"), made.seal)):
         assert not check_base(other.case).cached
     write(made.root, {"src/calc": "right\n"})
@@ -158,6 +160,8 @@ def test_a_base_that_could_not_be_read_is_not_kept(tmp_path: Path) -> None:
     hangs = shell(tmp_path / "q", {"check.sh": "sleep 60\n"})
     slow = Sealed(hangs.root, hangs.command, hangs.seal, timeout_seconds=0.5)
     assert not slow.check.tests.run.complete
+    (fault,) = Sealed(hangs.root, hangs.command, timeout_seconds=0.5).check.faults
+    assert (fault.code, "within 0.5 seconds" in fault.message) == ("SEAL412", True)
     assert not check_base(slow.case).cached
 
 

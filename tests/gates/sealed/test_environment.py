@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from interlock.gates.sealed import record
-from interlock.gates.sealed.environment import Environment, find_environment, joined, packages
+from interlock.gates.sealed.environment import Environment, find_environment, installed
+from interlock.gates.sealed.environment import held as held_in
 from interlock.gates.sealed.errors import SealError
 from interlock.gates.sealed.settings import Seal
+from interlock.gates.sealed.store import Store
 from tests.child import git
 from tests.gates.sealed.sealing import PATH, PYTHON, Sealed, write
 from tests.refusals import raises_code
@@ -71,9 +72,9 @@ def test_of_an_environment_the_interpreter_is_seen_and_its_packages_only_where_t
     settings = f"include-system-site-packages = {'false' if own else 'true'}\n"
     top = venv(home / "shop/.venv", installed / "bin/python3.11", settings)
     seen = found(home, command, ignored=[".venv/"], tracked=["pyproject.toml"])
-    places = {str(installed): [f"{installed}/{SITE}"] if own else []}
-    assert (seen.kept, seen.places) == ({str(top): str(top)}, places)
-    assert Environment(**asdict(seen)).recorded == {str(top): (), **places}
+    assert (seen.kept, seen.places) == ({str(top): str(top)}, (str(installed),))
+    assert [*seen.hidden] == ([f"{installed}/{SITE}"] if own else [])
+    assert Environment(**asdict(seen)).recorded == (str(top), str(installed))
 
 
 def test_an_environment_behind_links_is_seen_with_the_links(home: Path) -> None:
@@ -86,21 +87,12 @@ def test_an_environment_behind_links_is_seen_with_the_links(home: Path) -> None:
     seen = found(home, ".venv/bin/pytest", ignored=[".venv"])
     assert (seen.kept, {*seen.places}) == ({}, {str(real), str(uv / "cpython-3.12.4")})
     assert dict(seen.links) == {
-        str(home / "shop/.venv"): str(real), str(real / "bin/python"): str(home / ".local/bin/python3.12"),
-        str(real / "bin/python3"): str(home / ".local/bin/python3.12"), str(uv / "cpython-3.12"): "cpython-3.12.4",
+        str(home / "shop/.venv"): str(real),
+        str(real / "bin/python"): str(home / ".local/bin/python3.12"),
+        str(real / "bin/python3"): str(home / ".local/bin/python3.12"),
+        str(uv / "cpython-3.12"): "cpython-3.12.4",
         str(home / ".local/bin/python3.12"): str(uv / "cpython-3.12/bin/python3.12"),
-    }  # fmt: skip
-
-
-def test_an_interpreter_of_a_version_manager_is_found_through_its_script(home: Path) -> None:
-    real = program(home / ".pyenv/versions/3.11.7/bin/python", "#!/bin/sh\necho no module\n")
-    program(home / ".pyenv/shims/python", f'#!/bin/sh\n[ "$1" = -c ] && echo {real}\n')
-    seen = found(home, "python", "-m", "pytest", path=f"{home}/.pyenv/shims:{PATH}")
-    assert (seen.programs, [*seen.places]) == ({"python": str(real)}, [str(home / ".pyenv/versions/3.11.7")])
-    assert seen.path.split(":")[0] == str(real.parent)
-    script = program(real.parent / "pytest")
-    shim = program(home / ".pyenv/shims/pytest", "#!/bin/sh\nexec pyenv exec\n")
-    assert found(home, "pytest", path=f"{shim.parent}:{PATH}").programs == {"pytest": str(script)}
+    }
 
 
 def test_of_a_folder_of_several_installations_the_program_alone_is_seen(home: Path) -> None:
@@ -109,7 +101,7 @@ def test_of_a_folder_of_several_installations_the_program_alone_is_seen(home: Pa
     assert [*seen.places] == [str(tool)]
     assert [*found(home, "deep", path=f"{deep.parent}:{PATH}").places] == [str(deep.parent.parent)]
     assert [*found(home, "top", path=f"{home}/bin:{PATH}").places] == [str(home / "bin/top")], "never the home folder"
-    assert (found(home, "sh").places, found(home, "no-such-program").programs) == ({}, {})
+    assert (found(home, "sh").places, found(home, "no-such-program").programs) == ((), {})
 
 
 def test_names_are_kept_at_any_depth_and_paths_from_the_root_with_what_they_link_to(home: Path) -> None:
@@ -133,19 +125,25 @@ def test_an_ignored_file_beside_modules_is_kept_as_generated(home: Path) -> None
     ignored = ["pkg/_version.py", "pkg/sub/", "build/", ".venv/"]
     seen = found(home, ignored=ignored, tracked=["pkg/__init__.py", "pkg/a.py"])
     assert (seen.generated, {*seen.kept}) == (
-        (f"{home}/shop/pkg/_version.py",), {f"{home}/shop/.venv", f"{home}/shop/pkg/_version.py"},
-    )  # fmt: skip
+        (f"{home}/shop/pkg/_version.py",),
+        {f"{home}/shop/.venv", f"{home}/shop/pkg/_version.py"},
+    )
 
 
 def test_what_environments_hold_is_known_by_their_files(tmp_path: Path) -> None:
     site = tmp_path / ".venv" / SITE
     files = {
-        "_pytest/config/__init__.py": "", "requests/__init__.py": "", "six.py": "", "shop-1.0.dist-info/RECORD": "",
-        "__editable___shop_finder.py": f"MAPPING: dict = {{'s': '{tmp_path}/lib/s'}}\n", "_native.abi3.so": "",
-        "__editable___bad_finder.py": "MAPPING = {", "_shop.pth": f"import x\n{tmp_path}/src\n",
-    }  # fmt: skip
+        "_pytest/config/__init__.py": "",
+        "requests/__init__.py": "",
+        "six.py": "",
+        "shop-1.0.dist-info/RECORD": "",
+        "__editable___shop_finder.py": f"MAPPING: dict = {{'s': '{tmp_path}/lib/s'}}\n",
+        "_native.abi3.so": "",
+        "__editable___bad_finder.py": "MAPPING = {",
+        "_shop.pth": f"import x\n{tmp_path}/src\n",
+    }
     write(site, files)
-    held = joined([packages(str(tmp_path / ".venv"), [f"{SITE}/{name}" for name in files]), packages(str(site), files)])
+    held = installed(Environment(), {str(tmp_path / ".venv"): [f"{SITE}/{name}" for name in files], str(site): files})
     assert {"requests", "six", "_pytest", "shop-1", "_native"} <= {*held.names}
     assert str(site / "_pytest/config/__init__.py") in held.runners
     assert {folder for folder, _ in held.editable} == {f"{tmp_path}/src", f"{tmp_path}/lib"}
@@ -157,20 +155,20 @@ def test_what_environments_hold_is_known_by_their_files(tmp_path: Path) -> None:
 @pytest.fixture
 def modules(tmp_path: Path) -> Path:
     """Give a folder with two packages."""
-    names = ("a/index.js", "a/lib/x.js", "b/index.js", "b/__pycache__/b.pyc", ".cache/tool", ".bin/run", "hidden/x")
+    names = ("a/index.js", "a/lib/x.js", "b/index.js", "b/__pycache__/b.pyc", ".cache/tool", ".bin/run")
     made = write(tmp_path / "node_modules", dict.fromkeys(names, "code"))
     (made / "link").symlink_to("a")
     return made
 
 
-def held(place: Path, *hidden: str) -> record.Held:
-    return record.held(place.parent / "state", str(place), hidden)
+def held(place: Path, *hidden: str) -> str:
+    return held_in(Store(place.parent), str(place), hidden)
 
 
 def test_files_that_differ_are_named_and_touched_ones_are_not(modules: Path) -> None:
     before = held(modules)
     os.utime(modules / "a/lib/x.js", ns=(1, 1))
-    assert held(modules).contents == before.contents
+    assert held(modules) == before
     status = (modules / "b/index.js").stat()
     write(modules, {"b/index.js": "evil", "a/new.js": "code", "a/index.js": None, "link": None})
     os.utime(modules / "b/index.js", ns=(status.st_atime_ns, status.st_mtime_ns))
@@ -188,27 +186,16 @@ def test_files_that_differ_are_named_and_touched_ones_are_not(modules: Path) -> 
         held(modules / "gone")
 
 
-def test_bytecode_caches_of_tools_and_hidden_folders_are_no_part_of_a_record(modules: Path) -> None:
-    whole, seen = held(modules), held(modules, f"{modules}/hidden")
-    free = ("b/__pycache__/b.pyc", "c/__pycache__/c.pyc", ".cache/tool", ".vite/deps.js", "hidden/x")
+def test_bytecode_and_caches_of_tools_are_no_part_of_a_record_and_repositories_inside_are(modules: Path) -> None:
+    git(modules / "a", "init", "-q")
+    before = held(modules)
+    free = ("b/__pycache__/b.pyc", "c/__pycache__/c.pyc", ".cache/tool", ".vite/deps.js")
     write(modules, dict.fromkeys(free, "other"))
-    assert held(modules, f"{modules}/hidden") == seen != whole
-    with raises_code(SealError, "SEAL201", f"differ: {modules}/hidden/x."):
-        held(modules)
-    write(modules, dict.fromkeys(("a/.cache/x.js", "b/hidden/x.js", "b/old.pyc"), "other"))
-    with raises_code(SealError, "SEAL201", "3 files of"):
-        held(modules, f"{modules}/hidden")
-
-
-def test_an_accepted_record_is_known_by_stamps_and_a_damaged_one_is_none(modules: Path) -> None:
-    before, kept = held(modules), modules.parent / "state/kept"
-    for path in kept.glob("*.json"):
-        path.write_bytes(b"{")
     assert held(modules) == before
-    for path in kept.iterdir():
-        path.write_bytes(b"{")
-    write(modules, {"a/index.js": "other"})
-    assert held(modules).contents != before.contents
+    assert held(modules, f"{modules}/b") != before
+    write(modules, dict.fromkeys(("a/.cache/x.js", "b/old.pyc"), "other"))
+    with raises_code(SealError, "SEAL201", "2 files of"):
+        held(modules)
 
 
 def test_dependencies_that_changed_are_a_question_from_one_run_to_the_next(home: Path) -> None:

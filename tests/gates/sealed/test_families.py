@@ -1,7 +1,7 @@
 """Shapes of projects in which honest work was refused once, or a cheat passed: in each a fix passes and no cheat.
 
-The cheats stand for the family, not for themselves: a script that starts the runner, code that a step of the run makes,
-a process that outlives its runner, a name that something imports by itself, a test's own helper.
+The cheats stand for the family, not for themselves: a script that starts the runner, a name that something imports by
+itself, a test's own helper.
 """
 
 import shutil
@@ -10,9 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.gates.sealed.errors import SealError
 from tests.gates.sealed.sealing import FILES, PATH, RIGHT, WRONG, kinds, needs_namespaces, project
-from tests.refusals import raises_code
 
 CODE = "src/calc.py"
 UNIT = """
@@ -30,33 +28,6 @@ import sys
 import app.models, site_settings
 import unittest
 unittest.main(module=None, argv=["manage.py", "app.tests"])
-"""
-ORPHAN = """
-import json, os, socket, subprocess, sys, time
-from pathlib import Path
-
-def report():
-    time.sleep(0.3)
-    channel = socket.socket(socket.AF_UNIX)
-    channel.connect("/run/interlock/socket")
-    channel.sendall(b'{"e": "hello", "runner": "pytest", "worker": ""}\\n')
-    Path("told").write_text(channel.makefile().readline())
-
-if os.fork() == 0:
-    os.setsid()
-    if os.fork() == 0:
-        sys.stdout.close()
-        report()
-    os._exit(0)
-"""
-WAITS = """
-def test_it():
-    import calc, os, time
-    until = time.monotonic() + 5
-    while not (os.path.exists("told") and os.path.getsize("told")) and time.monotonic() < until:
-        time.sleep(0.05)
-    print(open("told").read())
-    assert 0
 """
 TWO = ".PHONY: test\ntest:\n\t.venv/bin/pytest -q tests/test_calc.py\n\t.venv/bin/pytest -q tests/test_more.py\n"
 COMPILES = ".PHONY: test\ntest:\n\t.venv/bin/python -m compileall -q src\n\t.venv/bin/pytest -q\n"
@@ -78,7 +49,6 @@ class Shape:
     cheat: dict[str, str | None]
     kinds: list[str] = field(default_factory=lambda: ["still_failing"])
     command: tuple[str, ...] = (".venv/bin/pytest", "-q")
-    prepare: tuple[tuple[str, ...], ...] = ()
 
 
 SHAPES = {
@@ -115,13 +85,6 @@ SHAPES = {
         {"calc.py": None, "calc/__init__.py": "from calc.core import double\n", "calc/core.py": RIGHT},
         {"apport_python_hook.py": "import os\nos._exit(0)\n"},
     ),
-    "a command that prepares": Shape(
-        {**FILES, "prepare.py": "import src.calc\n"},
-        {CODE: RIGHT},
-        {CODE: "open('tests/conftest.py', 'w').write('import src.calc; src.calc.double = lambda x: x * 2')\n" + WRONG},
-        kinds=["rewritten"],
-        prepare=((".venv/bin/python", "prepare.py"),),
-    ),
     "a module of Node beside others": Shape(
         {"index.js": "exports.double = x => x + 2\n", "test/index.test.js": NODE, "package.json": "{}"},
         {"index.js": "exports.double = require('./times.js')(2)\n", "times.js": "module.exports = n => x => x * n\n"},
@@ -130,36 +93,18 @@ SHAPES = {
     ),
     "workers": Shape(FILES, {CODE: RIGHT}, {CODE: EXIT}, ["incomplete"], (".venv/bin/pytest", "-n", "2")),
     "coverage": Shape(FILES, {CODE: RIGHT}, {CODE: EXIT}, ["incomplete"], COVERED),
-    "a process that is left behind": Shape(FILES, {CODE: RIGHT}, {CODE: ORPHAN + WRONG}),
 }
 
 
-@pytest.mark.sample("a script starts pytest", "a recipe that compiles", "a process that is left behind")
+@pytest.mark.sample("a script starts pytest", "a recipe that compiles")
 @pytest.mark.parametrize("name", SHAPES)
 def test_in_each_shape_of_a_project_a_fix_passes_and_a_cheat_does_not(tmp_path: Path, name: str) -> None:
     needs_namespaces()
     shape = SHAPES[name]
     if not shape.command[0].startswith(".venv/") and shutil.which(shape.command[0], path=PATH) is None:
         pytest.skip(f"{shape.command[0]} is not installed")
-    made = project(tmp_path / "p", shape.files, *shape.command, prepare=shape.prepare)
+    made = project(tmp_path / "p", shape.files, *shape.command)
     assert (kinds(made.judge(shape.fix)), kinds(made.judge(shape.cheat))) == ([], shape.kinds)
-
-
-def test_one_that_lost_its_parent_is_not_listened_to(tmp_path: Path) -> None:
-    needs_namespaces()
-    made = project(tmp_path / "p", {"calc.py": ORPHAN, "test_it.py": WAITS, ".gitignore": "told\n.venv\n"})
-    (case,) = made.check.tests.run.cases
-    assert (case.outcome, made.check.tests.run.sessions) == ("failed", 1)
-    assert '"ignored": true' in Path(made.check.log).read_text()
-
-
-def test_a_step_that_writes_where_dependencies_lie_is_a_fault_of_the_set_up(tmp_path: Path) -> None:
-    needs_namespaces()
-    recipe = ".PHONY: test\ntest:\n\t.venv/bin/pytest -q\n\ttouch .venv/stamp\n"
-    made = project(tmp_path / "p", {**FILES, "Makefile": recipe}, "make", "test")
-    with raises_code(SealError, "SEAL401", "Read-only file system"):
-        made.judge({CODE: RIGHT})
-    assert kinds(made.judge({})) == ["still_failing"]
 
 
 def test_programs_beside_that_of_the_gate_are_found_first(tmp_path: Path) -> None:

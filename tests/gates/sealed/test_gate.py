@@ -3,12 +3,14 @@
 import json
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from interlock.gates.errors import CollectorError
-from interlock.gates.sealed import sandbox
+from interlock.gates.sealed import gate, sandbox
+from interlock.gates.sealed.execution import Execution, Workspace, execute
 from interlock.gates.sealed.gate import Work, judge, run_sealed_gate
 from tests.gates.sealed.sealing import FILES, RIGHT, TESTS, WRONG, Sealed, kinds, no_namespaces, project, write
 from tests.gates.support import BINDING
@@ -27,15 +29,27 @@ HONEST: dict[str, tuple[Mapping[str, str | None], list[str], int]] = {
     # the work, what of it is product, the number of new tests
     "a fix": ({CODE: RIGHT}, [CODE], 0),
     "a new module with its tests": (
-        {CODE: "from src.util import double\n\n\ndef half(x):\n    return x / 2\n",
-         "src/util.py": "def double(x):\n    return x * 2\n", "tests/test_util.py": TESTS}, [CODE, "src/util.py"], 4),
+        {
+            CODE: "from src.util import double\n\n\ndef half(x):\n    return x / 2\n",
+            "src/util.py": "def double(x):\n    return x * 2\n",
+            "tests/test_util.py": TESTS,
+        },
+        [CODE, "src/util.py"],
+        4,
+    ),
     "a test that was moved": ({CODE: RIGHT, TEST: None, "tests/deep/test_calc.py": TESTS}, [CODE], 4),
     "new tests with a conftest file and data of their own": (
-        {CODE: RIGHT, "tests/new/conftest.py": FIXTURE, "tests/new/row": "7", "tests/new/test_row.py": ROW}, [CODE], 1),
+        {CODE: RIGHT, "tests/new/conftest.py": FIXTURE, "tests/new/row": "7", "tests/new/test_row.py": ROW},
+        [CODE],
+        1,
+    ),
     "new tests in the product": ({CODE: RIGHT, "src/test_more.py": TESTS}, [CODE], 4),
     "a test that is written on": (
-        {CODE: RIGHT, TEST: TESTS + "\n\ndef test_more():\n    assert half(2) == 1\n"}, [CODE], 0),
-}  # fmt: skip
+        {CODE: RIGHT, TEST: TESTS + "\n\ndef test_more():\n    assert half(2) == 1\n"},
+        [CODE],
+        0,
+    ),
+}
 
 
 @pytest.mark.sample("a new module with its tests")
@@ -84,13 +98,17 @@ CHEATS: dict[str, tuple[Mapping[str, str | None], list[str]]] = {
     "a new test that fails": ({CODE: RIGHT, "tests/test_new.py": "def test_new():\n    assert 0\n"}, ["failed"]),
     "a test that the product writes": ({CODE: "open('tests/test_calc.py', 'w')\n" + RIGHT}, ["not_collected"]),
     "a file of the base that the product writes": ({CODE: "open('.gitignore', 'w')\n" + RIGHT}, ["rewritten"]),
-}  # fmt: skip
+}
 
 
 @pytest.mark.sample(
-    "weaker tests", "a conftest file in the product", "an exit at import", "a skip in a test", "a new test that fails",
+    "weaker tests",
+    "a conftest file in the product",
+    "an exit at import",
+    "a skip in a test",
+    "a new test that fails",
     "a file of the base that the product writes",
-)  # fmt: skip
+)
 @pytest.mark.parametrize("name", CHEATS)
 def test_what_is_no_fix_does_not_pass_and_says_why(calc: Sealed, name: str) -> None:
     work, expected = CHEATS[name]
@@ -112,7 +130,7 @@ def test_the_evidence_says_what_was_judged_and_what_was_not(calc: Sealed) -> Non
     assert [row["outcome"] for row in results["tests"]] == ["passed"] * 8
     write(calc.root, {CODE: WRONG, TEST: "def test_double(): pass\n"})
     made = run_sealed_gate(calc.case, work, calc.check, binding=BINDING)
-    assert [finding.code for finding in made.findings] == ["EVD575", "EVD575", "EVD590", "EVD591"]
+    assert [finding.code for finding in made.findings] == ["EVD574", "EVD574", "EVD590", "EVD591"]
 
 
 @pytest.mark.long
@@ -133,38 +151,24 @@ def test_a_file_that_cannot_be_collected_may_be_allowed_and_the_others_run(tmp_p
     assert [kinds(made.judge(work)) for work in ({CODE: RIGHT}, {})] == [[], ["still_failing"]]
 
 
-FLAKY = """
-calls = []
-def double(x):
-    calls.append(x)
-    return x * 2
-def half(x): return 0 if calls else x / 2
-"""
-LEAVING = """
-import pathlib
-def double(x):
-    places = [pathlib.Path.home() / "seen", pathlib.Path("/tmp/seen")]
-    seen = any(place.exists() for place in places)
-    if x == -1:
-        for place in places: place.touch()
-    return x * 2 if seen else 0
-def half(x): return x / 2
-"""
-
-
 @pytest.mark.long
-def test_a_test_may_run_again_as_often_as_the_gate_says(calc: Sealed) -> None:
-    assert kinds(calc.judge({CODE: FLAKY})) == ["failed"]
+def test_the_tests_run_again_as_often_as_the_gate_says(calc: Sealed, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs: list[Execution] = []
+
+    def fails_first(here: Workspace, **more: bool) -> Execution:
+        done = execute(here, **more)
+        runs.append(done)
+        first, *others = done.tests.cases
+        tests = replace(done.tests, cases=(replace(first, outcome="failed"), *others), exit_status=1)
+        return replace(done, tests=tests) if len(runs) == 1 else done
+
     again = calc.with_seal(retries=1)
-    run = again.judge({CODE: FLAKY})
-    assert (kinds(run), run.tries) == ([], 2)
+    assert again.check
+    monkeypatch.setattr(gate, "execute", fails_first)
+    run = again.judge({CODE: RIGHT})
+    assert (kinds(run), run.tries, len(runs)) == ([], 2, 2)
     run = again.judge({})
-    assert (kinds(run), run.tries) == (["still_failing"], 2)
-
-
-@pytest.mark.long
-def test_what_a_try_leaves_behind_does_not_help_the_next_one(calc: Sealed) -> None:
-    assert kinds(calc.with_seal(retries=1).judge({CODE: LEAVING})) == ["failed", "still_failing"]
+    assert (kinds(run), run.tries, len(runs)) == (["still_failing"], 2, 4)
 
 
 def test_commands_that_prepare_run_in_each_export_and_must_succeed(calc: Sealed) -> None:
@@ -188,7 +192,8 @@ def test_commands_see_a_small_environment_and_nothing_of_this_machine(
     run = made.judge({CODE: look + RIGHT})
     shown = run.execution.output.finish()[0].decode().partition("ENV ")[2].splitlines()[0]
     words = ("'yes'", "'on'", "KEY_OF_SOMEBODY", "True", "INTERLOCK")
-    assert (kinds(run), [word for word in words if word in shown]) == ([], ["'yes'", "'on'"])
+    of_machine = ["True"] if sandbox.level() == "none" else []
+    assert (kinds(run), [word for word in words if word in shown]) == ([], ["'yes'", "'on'", *of_machine])
     monkeypatch.delenv("PASSED")
     with raises_code(CollectorError, "SEAL106"):
         made.judge({CODE: RIGHT})

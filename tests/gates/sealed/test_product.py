@@ -30,35 +30,71 @@ LAYOUTS: dict[str, tuple[TestRun, Sequence[str], Sequence[str], Sequence[str]]] 
     # the run, files that it did not load, packages and modules of the product
     "a folder of sources": (
         run(["src/shop/__init__.py", "src/shop/cart.py"], ["tests/test_cart.py"], ["tests/conftest.py"], ["src", ""]),
-        ["src/shop/unloaded.py", "src/other/__init__.py", "setup.py", "pyproject.toml"], ["src/shop"], []),
+        ["src/shop/unloaded.py", "src/other/__init__.py", "setup.py", "pyproject.toml"],
+        ["src/shop"],
+        [],
+    ),
     "a package at the root": (
-        run(["shop/__init__.py", "shop/cart.py"], ["tests/test_cart.py"]), ["conftest.py", "setup.py"], ["shop"], []),
+        run(["shop/__init__.py", "shop/cart.py"], ["tests/test_cart.py"]),
+        ["conftest.py", "setup.py"],
+        ["shop"],
+        [],
+    ),
     "a package without a file of its own": (run(["src/cart.py"], ["tests/test_cart.py"]), [], ["src"], []),
     "one module": (run(["cart.py"], ["tests/test_cart.py"]), ["setup.py"], [], ["cart.py"]),
     "one module in a folder of sources": (
-        run(["src/cart.py"], ["tests/test_cart.py"], roots=["src"]), [], [], ["src/cart.py"]),
+        run(["src/cart.py"], ["tests/test_cart.py"], roots=["src"]),
+        [],
+        [],
+        ["src/cart.py"],
+    ),
     "everything in one folder": (run(["cart.py"], ["test_cart.py"], ["conftest.py"]), ["setup.py"], [], ["cart.py"]),
     "tests inside the package": (
-        run(["shop/__init__.py", "shop/cart.py", "shop/tests/__init__.py", "shop/tests/helper.py"],
-            ["shop/tests/test_cart.py"]), ["shop/tests/data.json"], ["shop"], []),
-    "tests beside the modules": (
-        run(["shop/__init__.py", "shop/cart.py"], ["shop/test_cart.py"]), [], ["shop"], []),
+        run(
+            ["shop/__init__.py", "shop/cart.py", "shop/tests/__init__.py", "shop/tests/helper.py"],
+            ["shop/tests/test_cart.py"],
+        ),
+        ["shop/tests/data.json"],
+        ["shop"],
+        [],
+    ),
+    "tests beside the modules": (run(["shop/__init__.py", "shop/cart.py"], ["shop/test_cart.py"]), [], ["shop"], []),
     "helpers of tests": (
         run(["shop/__init__.py", "tests/__init__.py", "tests/helper.py", "tests/deep/util.py"], ["tests/test_cart.py"]),
-        [], ["shop"], []),
+        [],
+        ["shop"],
+        [],
+    ),
     "a package above the tests": (
         run(["pkg/__init__.py", "pkg/tests/__init__.py", "lib/cart.py"], ["pkg/tests/test_cart.py"], roots=["", "lib"]),
-        [], [], ["lib/cart.py"]),
+        [],
+        [],
+        ["lib/cart.py"],
+    ),
     "a project in which nothing but tests ran": (run([], ["tests/test_cart.py"], ["tests/conftest.py"]), [], [], []),
     "a contract in the sources": (
-        run(["src/shop/__init__.py", "src/shop/cart.py"], ["src/shop/contract/test_api.py", "tests/test_cart.py"],
-            roots=["src", ""]), ["src/shop/contract/data.py"], ["src/shop"], []),
+        run(
+            ["src/shop/__init__.py", "src/shop/cart.py"],
+            ["src/shop/contract/test_api.py", "tests/test_cart.py"],
+            roots=["src", ""],
+        ),
+        ["src/shop/contract/data.py"],
+        ["src/shop"],
+        [],
+    ),
     "a plugin that settings name": (
-        run(["shop/__init__.py", "tools/plugin.py"], ["tests/test_cart.py"], ["tools/plugin.py"]), [], ["shop"], []),
+        run(["shop/__init__.py", "tools/plugin.py"], ["tests/test_cart.py"], ["tools/plugin.py"]),
+        [],
+        ["shop"],
+        [],
+    ),
     "a part of a package that lies below another root": (
         run(["apps/a/one/__init__.py", "apps/b/two/__init__.py"], ["tests/test_x.py"], roots=["", "apps/a", "apps/b"]),
-        [], ["apps/a/one", "apps/b/two"], []),
-}  # fmt: skip
+        [],
+        ["apps/a/one", "apps/b/two"],
+        [],
+    ),
+}
 
 
 @each_row("name", LAYOUTS)
@@ -94,8 +130,10 @@ def test_keys_say_what_is_product_and_what_decided_the_run_is_none() -> None:
     files = ["Makefile", "src/a.c", "src/test_a.c", "src/conftest.py", "check.sh"]
     product = keyed(["src/**"], ["src/test_*"], files, run([], [], ["src/conftest.py"]), ROOT)
     assert (product.modules, product.frozen, product.patterns) == (
-        ("src/a.c",), ("src/conftest.py", "src/test_a.c"), ("src/**",),
-    )  # fmt: skip
+        ("src/a.c",),
+        ("src/conftest.py", "src/test_a.c"),
+        ("src/**",),
+    )
     assert [product.holds(path) for path in ("src/new.c", "Makefile", "src/conftest.py")] == [True, False, False]
     assert not keyed(["lib/**"], [], files, TestRun("exit"), ROOT)
 
@@ -103,15 +141,26 @@ def test_keys_say_what_is_product_and_what_decided_the_run_is_none() -> None:
 # -- the choice -------------------------------------------------------------------------------------------------------
 
 BASE = [
-    "src/shop/__init__.py", "src/shop/cart.py", "src/shop/data.json", "src/shop/tests/test_in.py", "src/shop/plugin.py",
-    "src/idle/__init__.py", "tests/test_cart.py", "tests/conftest.py", "tests/helper.py", "pyproject.toml", "Makefile",
-    "src/shop/vendor", "top.py",
-]  # fmt: skip
+    "src/shop/__init__.py",
+    "src/shop/cart.py",
+    "src/shop/data.json",
+    "src/shop/tests/test_in.py",
+    "src/shop/plugin.py",
+    "src/idle/__init__.py",
+    "tests/test_cart.py",
+    "tests/conftest.py",
+    "tests/helper.py",
+    "pyproject.toml",
+    "Makefile",
+    "src/shop/vendor",
+    "top.py",
+]
 SEEN = run(
     ["src/shop/__init__.py", "src/shop/cart.py", "top.py", "tests/helper.py"],
     ["src/shop/tests/test_in.py", "tests/test_cart.py"],
-    ["tests/conftest.py", "src/shop/plugin.py", "pyproject.toml"], ["", "src", "tests"],
-)  # fmt: skip
+    ["tests/conftest.py", "src/shop/plugin.py", "pyproject.toml"],
+    ["", "src", "tests"],
+)
 PRODUCT = derive(SEEN, ROOT, BASE, ["requests"])
 CHANGED, NEW, GONE, A_LINK, A_MODULE = Entry(FILE, "2"), Entry(FILE, "2"), None, Entry(LINK, "2"), Entry(SUBMODULE, "2")
 
@@ -119,10 +168,13 @@ CHANGED, NEW, GONE, A_LINK, A_MODULE = Entry(FILE, "2"), Entry(FILE, "2"), None,
 def chosen(changes: Mapping[str, Entry | None], *may_change: str, product: Product = PRODUCT) -> Choice:
     base = {path: Entry(LINK if path == "src/shop/vendor" else FILE, "1") for path in BASE}
     return choose(
-        product, changes, base, scope=compile_scope(["**", "!docs/**"]).matches,
+        product,
+        changes,
+        base,
+        scope=compile_scope(["**", "!docs/**"]).matches,
         may_change=matching(may_change),
         ignored=frozenset({"src/shop/generated.py"}),
-    )  # fmt: skip
+    )
 
 
 def fate(choice: Choice, path: str) -> str:
@@ -134,40 +186,71 @@ def fate(choice: Choice, path: str) -> str:
     ("path", "entry", "expected"),
     [
         # what the base has
-        ("src/shop/cart.py", CHANGED, "taken"), ("src/shop/cart.py", GONE, "taken"), ("top.py", CHANGED, "taken"),
-        ("src/shop/data.json", CHANGED, "taken"), ("tests/test_cart.py", CHANGED, "held"),
-        ("tests/test_cart.py", GONE, "held"), ("tests/conftest.py", CHANGED, "held"), ("tests/helper.py", GONE, "held"),
-        ("src/shop/tests/test_in.py", CHANGED, "held"), ("src/shop/plugin.py", CHANGED, "held"),
-        ("src/idle/__init__.py", CHANGED, "held"), ("pyproject.toml", CHANGED, "held"), ("Makefile", CHANGED, "held"),
+        ("src/shop/cart.py", CHANGED, "taken"),
+        ("src/shop/cart.py", GONE, "taken"),
+        ("top.py", CHANGED, "taken"),
+        ("src/shop/data.json", CHANGED, "taken"),
+        ("tests/test_cart.py", CHANGED, "held"),
+        ("tests/test_cart.py", GONE, "held"),
+        ("tests/conftest.py", CHANGED, "held"),
+        ("tests/helper.py", GONE, "held"),
+        ("src/shop/tests/test_in.py", CHANGED, "held"),
+        ("src/shop/plugin.py", CHANGED, "held"),
+        ("src/idle/__init__.py", CHANGED, "held"),
+        ("pyproject.toml", CHANGED, "held"),
+        ("Makefile", CHANGED, "held"),
         # new files of the product
-        ("src/shop/util.py", NEW, "taken"), ("src/shop/deep/data.txt", NEW, "taken"), ("other.py", NEW, "taken"),
-        ("src/util.py", NEW, "taken"), ("src/shop/generated.py", NEW, "held"), ("src/shop/x.pyc", NEW, "held"),
-        ("src/shop/__pycache__/cart.cpython-311.pyc", NEW, "held"), ("src/shop/link.py", A_LINK, "held"),
-        ("src/shop/sub", A_MODULE, "held"), ("src/shop/cart.py", A_LINK, "held"), ("src/shop/vendor", CHANGED, "held"),
+        ("src/shop/util.py", NEW, "taken"),
+        ("src/shop/deep/data.txt", NEW, "taken"),
+        ("other.py", NEW, "taken"),
+        ("src/util.py", NEW, "taken"),
+        ("src/shop/generated.py", NEW, "held"),
+        ("src/shop/x.pyc", NEW, "held"),
+        ("src/shop/__pycache__/cart.cpython-311.pyc", NEW, "held"),
+        ("src/shop/link.py", A_LINK, "held"),
+        ("src/shop/sub", A_MODULE, "held"),
+        ("src/shop/cart.py", A_LINK, "held"),
+        ("src/shop/vendor", CHANGED, "held"),
         # names that something else has
-        ("json.py", NEW, "added"), ("src/JSON.py", NEW, "added"), ("requests.py", NEW, "added"),
-        ("idle.py", NEW, "added"), ("src/tests.py", NEW, "added"), ("conftest.py", NEW, "added"),
-        ("src/shop/plugin/__init__.py", NEW, "held"), ("src/shop/plugin.pyi", NEW, "held"),
-        ("src/shop/plugin.abi3.so", NEW, "held"), ("src/shop/tests/test_in/__init__.py", NEW, "added"),
+        ("json.py", NEW, "added"),
+        ("src/JSON.py", NEW, "added"),
+        ("requests.py", NEW, "added"),
+        ("idle.py", NEW, "added"),
+        ("src/tests.py", NEW, "added"),
+        ("conftest.py", NEW, "added"),
+        ("src/shop/plugin/__init__.py", NEW, "held"),
+        ("src/shop/plugin.pyi", NEW, "held"),
+        ("src/shop/plugin.abi3.so", NEW, "held"),
+        ("src/shop/tests/test_in/__init__.py", NEW, "added"),
         # what Python reads without being asked
-        ("sitecustomize.py", NEW, "held"), ("src/usercustomize.py", NEW, "held"), ("src/evil.pth", NEW, "added"),
-        ("src/sitecustomize/__init__.py", NEW, "held"), ("src/SiteCustomize.py", NEW, "held"),
-        ("evil-1.0.dist-info/entry_points.txt", NEW, "added"), ("src/shop.egg-info/entry_points.txt", NEW, "added"),
-        ("src/not-a-name.py", NEW, "added"), ("src/util.so", NEW, "added"), ("pytest.ini", NEW, "added"),
-        ("tox.ini", NEW, "added"), (".coveragerc", NEW, "added"), ("tests/new.py", NEW, "added"),
-        ("tests/src/shop/cart.py", NEW, "added"), ("src/shop/tests/helper.py", NEW, "added"),
+        ("sitecustomize.py", NEW, "held"),
+        ("src/usercustomize.py", NEW, "held"),
+        ("src/evil.pth", NEW, "added"),
+        ("src/sitecustomize/__init__.py", NEW, "held"),
+        ("src/SiteCustomize.py", NEW, "held"),
+        ("evil-1.0.dist-info/entry_points.txt", NEW, "added"),
+        ("src/shop.egg-info/entry_points.txt", NEW, "added"),
+        ("src/not-a-name.py", NEW, "added"),
+        ("src/util.so", NEW, "added"),
+        ("pytest.ini", NEW, "added"),
+        ("tox.ini", NEW, "added"),
+        (".coveragerc", NEW, "added"),
+        ("tests/new.py", NEW, "added"),
+        ("tests/src/shop/cart.py", NEW, "added"),
+        ("src/shop/tests/helper.py", NEW, "added"),
         ("docs/shop.py", NEW, "held"),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_a_file_of_the_work_counts_where_it_is_product_alone(path: str, entry: Entry | None, expected: str) -> None:
     assert fate(chosen({path: entry}), path) == expected
 
 
 def test_a_new_package_needs_a_file_of_its_own_and_a_name_that_nothing_has() -> None:
     assert [*chosen({"src/util/__init__.py": NEW, "src/util/deep/data.json": NEW}).taken] == [
-        "src/util/__init__.py", "src/util/deep/data.json",
-    ]  # fmt: skip
+        "src/util/__init__.py",
+        "src/util/deep/data.json",
+    ]
     for rows in ({"src/util/a.py": NEW}, {"email/__init__.py": NEW, "email/a.py": NEW}, {"src/idle/new.py": NEW}):
         assert (chosen({**rows}).taken, {*chosen({**rows}).added}) == ({}, {*rows})
 

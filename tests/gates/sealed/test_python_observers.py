@@ -16,7 +16,7 @@ UNITTEST = ("-m", "unittest")
 QUICK = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 
 TESTS = """
-import marshal, os, subprocess, sys, unittest
+import os, sys, unittest
 import pytest
 import product
 
@@ -49,20 +49,12 @@ product.attack(globals())
 @product.unwrapped
 def test_decorated(): assert True
 
-def inner():
-    assert 3 == 3
-ELSEWHERE = "import _pytest.assertion.rewrite as made, marshal, sys; code = marshal.load(sys.stdin.buffer);"
-def test_code_runs_elsewhere():
-    argv = [sys.executable, "-c", ELSEWHERE + "exec(code, {'@pytest_ar': made})"]
-    assert "_held" in inner.__code__.co_names
-    assert subprocess.run(argv, input=marshal.dumps(inner.__code__)).returncode == 0
-
 def test_unseen():
     here = sys._getframe()
     assert sys.gettrace() is None
-    assert {name for name in here.f_locals if not name.startswith("@py")} <= {"here", "name"}
-    assert {name for name in here.f_code.co_varnames if not name.startswith("@py")} <= {"here", "name"}
-    assert not [name for name in [*sys.modules, *sys.argv, *os.environ] if "observer" in name or "interlock" in name]
+    assert {name for name in here.f_locals if not name.startswith("@py")} <= {"here", "n"}
+    assert {name for name in here.f_code.co_varnames if not name.startswith("@py")} <= {"here", "n"}
+    assert not [n for n in [*sys.modules, *sys.argv[1:], *os.environ] if "observer" in n or "interlock" in n]
     assert not any("_space" in vars(module) for module in (unittest, sys.modules["_pytest.config"], pytest))
 
 class Base:
@@ -196,10 +188,9 @@ CASES = {
     "test_setup": ("error", "", "test_all.py:22 ValueError: no database"),
     "test_unknown": ("error", "", "fixture 'nothing' not found"),
     "test_product": ("failed", "begun", "product.py:16 ValueError: boom"),
-    "test_code_runs_elsewhere": ("passed", "ended", ""),
     "test_method": ("passed", "ended", ""),
-    "test_fails": ("failed", "begun", "test_all.py:60 AssertionError: 1 != 2"),
-    "test_sub": ("failed", "ended", "test_all.py:63 AssertionError: 1 == 1"),
+    "test_fails": ("failed", "begun", "test_all.py:52 AssertionError: 1 != 2"),
+    "test_sub": ("failed", "ended", "test_all.py:55 AssertionError: 1 == 1"),
     "test_unit_skip": ("skipped", "", "by a mark"),
     "test_unit_expected": ("xfailed", "begun", ""),
 }
@@ -249,7 +240,7 @@ def test_each_outcome_is_reported_with_its_reason_and_proof(observed: Observed, 
         name: "call" if ran else "setup" for name, (outcome, ran, _) in expected.items() if outcome == "skipped"
     }
     assert {case.file for case in observed.run.cases} == {"test_all.py"}
-    assert {name for name, case in cases.items() if case.equals} == {"test_equal"} & {*expected}
+    assert observed.run.equals == ("product.Everything",)
 
 
 def test_the_run_is_known_and_its_user_sees_nothing(observed: Observed, way: str) -> None:
@@ -265,53 +256,9 @@ def test_the_run_is_known_and_its_user_sees_nothing(observed: Observed, way: str
     assert (loaded["product"].endswith("/p/product.py"), "pytest" in loaded) == (True, runner == "pytest")
     assert not {"json", "os", "unittest.case"} & set(loaded)
     assert {Path(path).name for path in run.roots} == {"p"}
-    assert (observed.status, "test_fails" in observed.output, "_observer.py" in observed.output) == (1, True, False)
-
-
-EQUAL = """
-import pytest
-from unittest import TestCase
-from product import Everything, Honest, Odd
-
-def test_honest():
-    one, same = Honest(1), Honest(1)
-    assert [one] == [same]
-    assert one.last is same
-def test_odd_class():
-    assert Odd() == 5
-def test_equal():
-    any = Everything()
-    assert 3 == any
-    assert any.last == 3
-def test_nested(): assert {"rows": [(Everything(), 1)]} == {"rows": [(3, 1)]}
-def test_approx(): assert Everything() == pytest.approx(3)
-def test_less(): assert Everything() < 3
-def test_mirrored(): assert 3 >= Everything()
-def test_member(): assert Everything() in [1, 2]
-def test_container(): assert 7 in Everything()
-def test_difference(): assert abs(Everything() - 3.0) < 1e-9
-def test_assertion(): TestCase().assertEqual(Everything(), 3)
-"""
-
-
-ODD = """
-class Asked(type):
-    def __eq__(cls, other): raise TypeError("a class that is compared")
-    __hash__ = None
-
-class Odd(metaclass=Asked):
-    def __eq__(self, other): return other == 5
-"""
-"""As of a library whose classes are values of comparisons, too."""
-
-
-def test_a_value_that_equals_everything_is_named(tmp_path: Path) -> None:
-    observed = run(tmp_path / "p", {"test_equal.py": EQUAL, "product.py": PRODUCT + ODD})
-    found = {name: case.equals for name, case in observed.cases.items()}
-    assert (found.pop("test_honest"), found.pop("test_odd_class")) == ("", "")
-    assert found["test_equal"] == "line 14: an object of the class product.Everything is equal to everything"
-    assert [name for name, words in found.items() if "product.Everything" not in words] == []
-    assert set(observed.outcomes.values()) == {"passed"}
+    assert observed.status == 1
+    assert "test_fails" in observed.output
+    assert "_observer.py" not in observed.output
 
 
 ATTACKS = """
@@ -367,7 +314,13 @@ class TestAll(unittest.TestCase):
 @pytest.mark.parametrize(
     ("argv", "attack", "tests", "ran", "changed"),
     [
-        (PYTEST, ATTACKS, ATTACKED, {"test_fails": "begun", "test_in": "ended", "test_unit": "begun"}, "plugin: forge"),
+        (
+            PYTEST,
+            ATTACKS,
+            ATTACKED,
+            {"test_fails": "begun", "test_in": "ended", "test_unit": "begun"},
+            "unittest.case.TestCase.assertIn",
+        ),
         (UNITTEST, UNIT_ATTACKS, UNIT_ATTACKED, {"test_fails": "begun", "test_in": "ended"}, "unittest.case._Outcome"),
     ],
     ids=["pytest", "unittest"],
@@ -411,24 +364,6 @@ def test_a_worker_of_xdist_that_crashes_is_known(tmp_path: Path) -> None:
     observed = run(tmp_path / "p", files, XDIST)
     assert (observed.outcomes, observed.run.complete) == ({"test_a": "passed", "test_crash": "error"}, False)
     assert "crashed" in observed.cases["test_crash"].message
-
-
-ONLY = {
-    "test_all.py": (
-        PYTEST,
-        PYTEST_FILES,
-        ("test_all.py::TestClass::test_inherited", "test_all.py::TestAwaited::test_awaited"),
-    ),
-    "test_all": (UNITTEST, UNIT_FILES, ("test_all.TestAll.test_inherited", "test_all.TestAwaited.test_awaited")),
-}
-
-
-@pytest.mark.parametrize("module", ONLY)
-def test_only_what_is_asked_for_runs(tmp_path: Path, module: str) -> None:
-    argv, files, ids = ONLY[module]
-    observed = run(tmp_path / "p", files, (*argv, module), only=ids)
-    assert (observed.run.collected, {case.id for case in observed.run.cases}) == (ids, {*ids})
-    assert observed.run.passes
 
 
 NESTED = """

@@ -2,8 +2,8 @@
 
 import pytest
 
+from interlock.gates.sealed.execution import Kind, read_report, report_of
 from interlock.gates.sealed.outcomes import TestRun
-from interlock.gates.sealed.reports import Kind, Report, read_report, report_of
 from interlock.gates.sealed.settings import Seal
 from tests.table import each_row
 
@@ -33,20 +33,45 @@ JUNIT = b"""<?xml version="1.0"?><testsuites><testsuite name="s">
 </testsuite></testsuites>"""
 CASES: list[tuple[Kind, bytes, dict[str, str], list[str]]] = [
     ("go", GO, {"x/calc.TestAdd": "failed", "x/calc.TestSub": "passed", "x/calc.TestSlow": "skipped"}, ["x/bad"]),
-    ("nextest", NEXTEST, {
-        "calc::calc$tests::adds": "passed", "calc::calc$tests::subs": "failed", "calc::calc$tests::slow": "skipped",
-    }, []),
-    ("junit", JUNIT, {
-        "a.rb::a::t1": "passed", "a::t1": "passed", "a::t2": "failed", "a::t3": "skipped", "a::t4": "error",
-    }, []),
-    ("junit", JUNIT.replace(b'file="a.rb" ', b""), {
-        "a::t1": "passed", "a::t1 (2)": "passed", "a::t2": "failed", "a::t3": "skipped", "a::t4": "error",
-    }, []),
-]  # fmt: skip
+    (
+        "nextest",
+        NEXTEST,
+        {
+            "calc::calc$tests::adds": "passed",
+            "calc::calc$tests::subs": "failed",
+            "calc::calc$tests::slow": "skipped",
+        },
+        [],
+    ),
+    (
+        "junit",
+        JUNIT,
+        {
+            "a.rb::a::t1": "passed",
+            "a::t1": "passed",
+            "a::t2": "failed",
+            "a::t3": "skipped",
+            "a::t4": "error",
+        },
+        [],
+    ),
+    (
+        "junit",
+        JUNIT.replace(b'file="a.rb" ', b""),
+        {
+            "a::t1": "passed",
+            "a::t1 (2)": "passed",
+            "a::t2": "failed",
+            "a::t3": "skipped",
+            "a::t4": "error",
+        },
+        [],
+    ),
+]
 
 
 def read(kind: Kind, data: bytes, status: int | None = 1) -> TestRun:
-    return read_report(Report(kind, ("x",), {}), data, status)
+    return read_report(kind, data, status)
 
 
 @each_row(("kind", "report", "outcomes", "broken"), CASES, ids=lambda value: str(value)[:20])
@@ -58,8 +83,20 @@ def test_a_report_is_read(kind: Kind, report: bytes, outcomes: dict[str, str], b
     assert not read(kind, report, None).complete
 
 
-@each_row("report", [b"", b"  \n", b"{", b"[]", b"not a report", b"<html/>", b"\xff\xfe\x00", b"<testsuites/>",
-                     b'<!DOCTYPE a [<!ENTITY b "c">]>' + JUNIT])  # fmt: skip
+@each_row(
+    "report",
+    [
+        b"",
+        b"  \n",
+        b"{",
+        b"[]",
+        b"not a report",
+        b"<html/>",
+        b"\xff\xfe\x00",
+        b"<testsuites/>",
+        b'<!DOCTYPE a [<!ENTITY b "c">]>' + JUNIT,
+    ],
+)
 @each_row("kind", ["go", "nextest", "junit"])
 def test_what_is_no_report_is_a_problem(kind: Kind, report: bytes) -> None:
     assert read(kind, report, 0).problem
@@ -76,7 +113,6 @@ def test_what_is_no_report_is_a_problem(kind: Kind, report: bytes) -> None:
     ],
 )
 def test_a_command_is_given_what_makes_it_report(command: str, kind: Kind, argv: str) -> None:
-    report = report_of(command.split(), Seal())
-    assert (report.kind, " ".join(report.argv), report.path) == (kind, argv, "")
-    report = report_of(command.split(), Seal(junit="out.xml"))
-    assert (report.kind, " ".join(report.argv), report.path) == ("junit", command, "out.xml")
+    found, words, _ = report_of(command.split(), Seal())
+    assert (found, " ".join(words)) == (kind, argv)
+    assert report_of(command.split(), Seal(junit="out.xml")) == ("junit", tuple(command.split()), {})

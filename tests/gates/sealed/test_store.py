@@ -45,8 +45,17 @@ def exported(store: Store, tree: str, folder: Path) -> Path:
 def test_a_snapshot_has_what_is_tracked_or_not_ignored_and_nothing_that_is_kept(tmp_path: Path) -> None:
     files = {".gitignore": "out/\n*.log\n", "a.py": "1", "old.log": "x", "artifacts/a.md": "x", "gone.py": "1"}
     root = repository(tmp_path / "p", files)
-    left_out = ["out/x", "b.log", "artifacts/run/log", ".interlock/x", ".venv/.gitignore", ".venv/x.py", "deps/x.py",
-                "app/node_modules/m.js", "__pycache__/a.pyc"]  # fmt: skip
+    left_out = [
+        "out/x",
+        "b.log",
+        "artifacts/run/log",
+        ".interlock/x",
+        ".venv/.gitignore",
+        ".venv/x.py",
+        "deps/x.py",
+        "app/node_modules/m.js",
+        "__pycache__/a.pyc",
+    ]
     write(root, dict.fromkeys(left_out, "*"))
     write(root, {"a.py": "2", "gone.py": None, "new/b.py": "3", "app/deps/c.py": "4"})
     (root / "env").symlink_to("/usr")
@@ -65,10 +74,17 @@ def test_a_snapshot_has_what_is_tracked_or_not_ignored_and_nothing_that_is_kept(
 POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:{}\nsize 5\n"
 RULES = "*.txt text eol=lf\n*.bin filter=lfs\n*.id ident\n*.no export-ignore\n*.u working-tree-encoding=UTF-16\n"
 CONTENTS = {
-    ".gitattributes": RULES.encode(), "windows.txt": b"a\r\nb\r\n", "big.bin": POINTER.format("4d7a").encode(),
-    "keyword.id": b"$Id$\n", "x.no": b"", "binary": bytes(range(256)), "utf.u": b"plain", "two\nlines": b"",
-    os.fsdecode(b"caf\xe9"): b"latin", '"quoted"': b"",
-}  # fmt: skip
+    ".gitattributes": RULES.encode(),
+    "windows.txt": b"a\r\nb\r\n",
+    "big.bin": POINTER.format("4d7a").encode(),
+    "keyword.id": b"$Id$\n",
+    "x.no": b"",
+    "binary": bytes(range(256)),
+    "utf.u": b"plain",
+    "two\nlines": b"",
+    os.fsdecode(b"caf\xe9"): b"latin",
+    '"quoted"': b"",
+}
 
 
 def test_bytes_modes_links_and_odd_names_come_back_as_they_were(tmp_path: Path) -> None:
@@ -93,13 +109,25 @@ def test_nothing_that_the_checkout_names_runs_or_hides_a_file(tmp_path: Path) ->
     root, ran = repository(tmp_path / "p", {"a.py": "1", "b": "1", "c": "1"}), tmp_path / "ran"
     git(root, "update-index", "--assume-unchanged", "b")
     git(root, "update-index", "--skip-worktree", "c")
-    for key in ("filter.x.clean", "filter.x.smudge", "filter.x.process", "core.fsmonitor", "diff.x.textconv",
-                "uploadpack.packObjectsHook", "core.sshCommand", "core.pager"):  # fmt: skip
+    for key in (
+        "filter.x.clean",
+        "filter.x.smudge",
+        "filter.x.process",
+        "core.fsmonitor",
+        "diff.x.textconv",
+        "uploadpack.packObjectsHook",
+        "core.sshCommand",
+        "core.pager",
+    ):
         git(root, "config", key, f"touch {ran}; cat")
     for key, value in {
-        "core.autocrlf": "true", "core.hooksPath": f"{root}/hooks", "core.excludesFile": f"{root}/hide",
-        "core.attributesFile": f"{root}/attributes", "core.worktree": "/", "core.ignoreCase": "true",
-    }.items():  # fmt: skip
+        "core.autocrlf": "true",
+        "core.hooksPath": f"{root}/hooks",
+        "core.excludesFile": f"{root}/hide",
+        "core.attributesFile": f"{root}/attributes",
+        "core.worktree": "/",
+        "core.ignoreCase": "true",
+    }.items():
         git(root, "config", key, value)
     rules = dict.fromkeys((".gitattributes", "attributes", ".git/info/attributes"), "* filter=x diff=x text eol=crlf\n")
     hides = dict.fromkeys((".git/info/exclude", "hide"), "new.py\n")
@@ -125,9 +153,15 @@ def test_repositories_inside_are_part_of_the_tree_with_their_own_rules(tmp_path:
     write(root, {"lib/lib.py": "2", "lib/new.py": "3", "lib/deep/x.tmp": "", "nested/one/x.tmp": "", "nested/b": "4"})
     store = Store(root)
     assert texts(store, store.snapshot()) == {
-        ".gitmodules": (root / ".gitmodules").read_text(), "a.py": "1", "lib/lib.py": "2", "lib/new.py": "3",
-        "lib/deep/.gitignore": "*.tmp\n", "nested/one/n.py": "1", "nested/one/.gitignore": "*.tmp\n", "nested/b": "4",
-    }  # fmt: skip
+        ".gitmodules": (root / ".gitmodules").read_text(),
+        "a.py": "1",
+        "lib/lib.py": "2",
+        "lib/new.py": "3",
+        "lib/deep/.gitignore": "*.tmp\n",
+        "nested/one/n.py": "1",
+        "nested/one/.gitignore": "*.tmp\n",
+        "nested/b": "4",
+    }
     assert texts(store, store.commit("HEAD").tree)["lib/lib.py"] == "1"
     shutil.rmtree(root / "lib")
     (root / "lib").mkdir()
@@ -224,9 +258,13 @@ def test_an_object_that_is_not_what_its_name_says_or_is_missing_is_no_base(tmp_p
     with raises_code(SealError, "SEAL130"):
         Store(root).commit("HEAD")
     for key, value in {
-        "core.repositoryFormatVersion": "1", "extensions.partialClone": "origin", "remote.origin.url": os.fspath(root),
-        "remote.origin.promisor": "true", "remote.origin.uploadpack": f"touch {ran};", "protocol.file.allow": "always",
-    }.items():  # fmt: skip
+        "core.repositoryFormatVersion": "1",
+        "extensions.partialClone": "origin",
+        "remote.origin.url": os.fspath(root),
+        "remote.origin.promisor": "true",
+        "remote.origin.uploadpack": f"touch {ran};",
+        "protocol.file.allow": "always",
+    }.items():
         git(root, "config", key, value)
     loose.unlink()
     with raises_code(SealError, "SEAL130"):
@@ -234,8 +272,15 @@ def test_an_object_that_is_not_what_its_name_says_or_is_missing_is_no_base(tmp_p
     assert not ran.exists(), "the configuration says by what missing objects are fetched"
 
 
-LINES = [("* -text\n", False), ("", False), ("* text=auto\n", False), ("*.txt text eol=crlf\n", True),
-         ("* text=auto eol=crlf\n", True), ("* eol=crlf\n*.txt -text\n", False), ("*.txt eol=lf\n", False)]  # fmt: skip
+LINES = [
+    ("* -text\n", False),
+    ("", False),
+    ("* text=auto\n", False),
+    ("*.txt text eol=crlf\n", True),
+    ("* text=auto eol=crlf\n", True),
+    ("* eol=crlf\n*.txt -text\n", False),
+    ("*.txt eol=lf\n", False),
+]
 
 
 @pytest.mark.sample(every=3)
@@ -248,11 +293,15 @@ def test_the_lines_of_a_commit_end_as_its_own_attributes_say(tmp_path: Path, att
     assert texts(store, store.commit("HEAD").tree)["golden.txt"] == ("a\r\nb\r\n" if crlf else "a\nb\n")
 
 
-def test_content_of_git_lfs_comes_from_the_checkout_where_it_is_what_the_pointer_names(tmp_path: Path) -> None:
-    pointers = dict.fromkeys(("a.bin", "b.bin", "c.bin"), POINTER.format(sha256(b"large").hexdigest()))
-    files = {".gitattributes": "*.bin filter=lfs diff=lfs merge=lfs -text\n", **pointers}
+def test_content_of_git_lfs_comes_from_its_own_folder_and_must_be_there(tmp_path: Path) -> None:
+    digest = sha256(b"large").hexdigest()
+    files = {".gitattributes": "*.bin filter=lfs diff=lfs merge=lfs -text\n", "a.bin": POINTER.format(digest)}
     store = Store(repository(tmp_path / "p", files))
-    write(store.top, {"a.bin": "large", "b.bin": "other"})
+    for content in ("", "other"):
+        write(store.top, {f".git/lfs/objects/{digest[:2]}/{digest[2:4]}/{digest}": content} if content else {})
+        with raises_code(SealError, "SEAL133", "a.bin"):
+            store.commit("HEAD")
+    write(store.top, {f".git/lfs/objects/{digest[:2]}/{digest[2:4]}/{digest}": "large"})
     assert texts(store, store.commit("HEAD").tree) == {**files, "a.bin": "large"}
 
 
@@ -338,7 +387,8 @@ def test_a_full_disk_or_no_folder_is_named_and_the_next_snapshot_is_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     root = repository(tmp_path / "p", {"a": "1"})
-    full = f'[ "$word" = {step} ] && {{ echo "No space left on device" >&2; exit 128; }}'
+    words = "No space left on device" if step == "add" else "write error. Out of diskspace"
+    full = f'[ "$word" = {step} ] && {{ echo "{words}" >&2; exit 128; }}'
     write(tmp_path, {"bin/git": f'#!/bin/sh\nfor word; do {full}; done\nexec {shutil.which("git")} "$@"\n'})
     (tmp_path / "bin/git").chmod(0o755)
     with monkeypatch.context() as patch:

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +43,7 @@ OBSERVED: dict[str, tuple[dict[str, str], tuple[str, ...], list[str]]] = {
     "taken out again": ({"src/b.py": "100644 9"}, ("src/**", "!src/b.py"), ["STG601"]),
     "only taken out": ({"src/b.py": "100644 9"}, ("!src/a.py",), ["STG601"]),
     "inside and outside": ({"src/a.py": "1", "src/b.py": "2", "c": "3"}, ("src/a.py",), ["STG601", "STG601"]),
-    "nothing": ({}, ("src/**",), ["STG603"]),
+    "nothing": ({}, ("src/**",), ["STG602"]),
 }
 
 
@@ -69,25 +68,21 @@ def test_the_finding_names_the_file_and_both_ways_out() -> None:
 CHANGES = {"src/a.py": "9", "src/b.py": "9", "src/c.py": "9"}
 OWN = Authors(own=frozenset({"src/b.py"}))
 ANNS = Authors(others={"src/b.py": "held by ann", "src/c.py": "committed by ann"})
-WHOSE: dict[str, tuple[Authors, str, str, list[str]]] = {
-    "nobody known": (Authors(), "Changed src/a.py.", "warn", ["STG605"]),
-    "another agent's": (ANNS, "Changed src/a.py.", "warn", ["STG605"]),
-    "another agent's, in a checkout of one agent": (ANNS, "Changed src/a.py.", "error", ["STG605"]),
-    "one of them the agent's own": (OWN, "Changed src/a.py.", "warn", ["STG601", "STG605"]),
-    "one of them claimed": (Authors(), "Changed src/a.py and `src/b.py`.", "warn", ["STG606", "STG605"]),
-    "another agent's and claimed": (ANNS, "Changed src/b.py.", "warn", ["STG605"]),
-    "a longer name is no claim": (Authors(), "Ran lib/src/b.py, src/b.pyc, src/b.py/x.", "warn", ["STG605"]),
-    "nobody known, in a checkout of one agent": (Authors(), "Changed src/a.py.", "error", ["STG607"]),
+WHOSE: dict[str, tuple[Authors, str, list[str]]] = {
+    "nobody known": (Authors(), "warn", ["STG605"]),
+    "another agent's": (ANNS, "warn", ["STG605"]),
+    "another agent's, in a checkout of one agent": (ANNS, "error", ["STG605"]),
+    "one of them the agent's own": (OWN, "warn", ["STG601", "STG605"]),
+    "nobody known, in a checkout of one agent": (Authors(), "error", ["STG605"]),
 }
 
 
-@each_row(("authors", "action", "unattributed", "expected"), WHOSE.values(), ids=WHOSE.keys())
+@each_row(("authors", "unattributed", "expected"), WHOSE.values(), ids=WHOSE.keys())
 def test_a_change_outside_the_plan_is_refused_only_where_it_is_known_to_be_the_agents(
-    authors: Authors, action: str, unattributed: Any, expected: list[str]
+    authors: Authors, unattributed: Any, expected: list[str]
 ) -> None:
     seen = Observed(BEFORE, BEFORE | CHANGES, ("src/a.py",), "warn", unattributed, lambda _paths: authors)
-    payload = GOOD["act_via_tools"] | {"actions_taken": [action]}
-    issues = judged("act_via_tools", payload, Surroundings(Path("/nowhere"), seen))
+    issues = judged("act_via_tools", GOOD["act_via_tools"], Surroundings(Path("/nowhere"), seen))
     assert codes(issues) == expected
     assert not [item for item in issues if item.code != "STG601" and re.search("[Rr]estore|[Rr]emove", item.fix)]
 
@@ -111,43 +106,16 @@ def test_changes_of_others_are_no_work_of_the_agent(tmp_path: Path) -> None:
 
 
 def test_that_nothing_changed_is_as_grave_as_the_project_says() -> None:
-    assert acted(BEFORE, "src/**", unchanged="warn") == ["STG603"]
-    assert acted(BEFORE, "src/**", unchanged="error") == ["STG602"]
+    for unchanged, level in (("warn", "warn"), ("error", "retry")):
+        (found,) = acting(BEFORE, "src/**", unchanged=unchanged)
+        assert (found.code, found.level) == ("STG602", level)
 
 
-def test_the_allowed_scope_is_named_once_and_in_bounded_length() -> None:
-    allowed = tuple(f"{at}{WIDE * 100}/**" for at in range(100))
-    issues = acting(BEFORE | {f"{n}.py": "1" for n in range(25)}, *allowed)
-    assert codes(issues) == ["STG601"] * 21
-    assert [WIDE in issue.expected for issue in issues] == [True] + [False] * 20
-
-
-def test_patterns_that_expand_to_very_many_count_as_paths() -> None:
-    many = tuple(f"p{at}/{'{a,b}' * 6}" for at in range(100))
-    assert acted(BEFORE | {"p0/aaaaaa": "1"}, *many) == []
-    assert acted(BEFORE | {"p99/aaaaaa": "1"}, *many) == ["STG601"]
-    assert acted(BEFORE | {"src/a.py": "9"}, *many, "src/a.py") == []
-
-
-def test_very_many_files_make_a_bounded_answer_and_a_stage_that_was_delegated_is_not_observed() -> None:
-    assert acted(BEFORE | {f"new/{n}": "1" for n in range(5000)}, "src/**") == ["STG601"] * 21
+def test_very_many_files_make_a_bounded_answer_and_a_stage_without_a_listing_is_not_observed() -> None:
+    allowed = tuple(f"{at}{WIDE * 100}/**" for at in range(20))
+    (found,) = acting(BEFORE | {f"new/{n}": "1" for n in range(200)}, *allowed)
+    assert (found.code, len(found.found) < 1000, len(found.expected) < 1000) == ("STG601", True, True)
     assert judged("act_via_tools", GOOD["act_via_tools"], NOWHERE) == ()
-
-
-OUTCOMES: dict[str, tuple[str, dict[str, str], list[str]]] = {
-    "by hand": ("success", {}, []),
-    "all approved": ("success", {"s1": "APPROVED", "s2": "APPROVED"}, []),
-    "one blocked": ("success", {"s1": "APPROVED", "s2": "BLOCKED"}, ["STG701"]),
-    "honest": ("partial", {"s1": "APPROVED", "s2": "BLOCKED"}, []),
-    "all blocked": ("blocked", {"s1": "BLOCKED"}, []),
-}
-
-
-@pytest.mark.parametrize(("outcome", "outcomes", "expected"), OUTCOMES.values(), ids=OUTCOMES.keys())
-def test_success_is_every_delegated_step_approved(outcome: str, outcomes: dict[str, str], expected: list[str]) -> None:
-    around = replace(NOWHERE, outcomes=outcomes)
-    payload = GOOD["record_and_finalize"] | {"outcome": outcome, "artifacts": ["a commit"]}
-    assert codes(judged("record_and_finalize", payload, around)) == expected
 
 
 def test_requirements_get_ids_in_their_order() -> None:
@@ -174,15 +142,3 @@ COVERED: dict[str, tuple[list[str], list[str]]] = {
 def test_a_criterion_is_served_or_marked_as_unknown(unknowns: list[str], expected: list[str]) -> None:
     known = earlier() | {"unknowns": unknowns}
     assert codes(judged("propose_plan", GOOD["propose_plan"], NOWHERE, known)) == expected
-
-
-def test_a_plan_for_which_nothing_is_certain_is_reported() -> None:
-    known = earlier() | {"unknowns": ["ac_001, ac_002", "Nobody is locked out"]}
-    (issue,) = judged("propose_plan", GOOD["propose_plan"], NOWHERE, known)
-    assert (issue.code, issue.level) == ("STG504", "warn")
-    assert judged("propose_plan", GOOD["propose_plan"], NOWHERE, known | {"unknowns": []})[0].code == "STG503"
-
-
-def test_coverage_of_a_plan_that_cannot_be_read_is_not_judged() -> None:
-    payload = {"plan_steps": [{**GOOD["propose_plan"]["plan_steps"][0], "requirement_refs": "ac_001"}]}
-    assert codes(judged("propose_plan", payload, NOWHERE)) == ["STG105"]

@@ -1,4 +1,4 @@
-"""Evidence from different sources: one value for a subject, and a note where numbers differ beside the same words."""
+"""Evidence from different sources: one value for a subject."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ def claim(subject: str, value: str) -> dict[str, Any]:
 def test_one_subject_with_two_values_stops_the_run_whatever_the_sources(around: Surroundings) -> None:
     ticket = item("ev_2", "SHOP-7", "The text of it.", "ticket") | claim("Login  timeout", "60 seconds")
     (found,) = gathered(around, web(1, **claim("login timeout", "30 seconds")), ticket)
-    assert (found.code, found.level, found.field) == ("STG402", "stop", "evidence_items[1].claim")
+    assert (found.code, found.level, found.field) == ("STG401", "stop", "evidence_items[1].claim")
     assert "30 seconds" in found.found
     assert "60 seconds" in found.found
 
@@ -34,42 +34,3 @@ def test_a_claim_has_a_subject_and_a_value(around: Surroundings, wrong: object) 
     found = gathered(around, web(1, claim=wrong), web(2, claim=wrong))
     assert not holds(found)
     assert set(codes(found)) <= {"STG103", "STG105"}
-
-
-@pytest.mark.parametrize(
-    ("one", "two"),
-    [
-        ("The timeout is 30 seconds.", "60 seconds"),
-        ("The timeout is 30 seconds.", "A session has a timeout of 45 seconds."),
-        ("timeout: 30", "The timeout is 60."),
-        ("wait 30s for the lock", "lock wait 60s"),
-    ],
-)
-def test_two_numbers_beside_the_same_words_are_noted_and_pass(around: Surroundings, one: str, two: str) -> None:
-    found = gathered(around, web(1, one), item("ev_2", "SHOP-7", two, "ticket"))
-    assert [(row.code, row.level, row.field) for row in found] == [("STG403", "warn", "evidence_items[1].snippet")]
-
-
-@pytest.mark.parametrize(
-    ("one", "two"),
-    [
-        ("The timeout is 30 seconds.", "The timeout is 30 seconds, always."),
-        ("The timeout is 30 seconds.", "Retry after 5 minutes."),
-        ("The timeout is 30 seconds.", "The backup takes 90 seconds."),
-        ("See step_1 of v2.", "See step_3 of v4."),
-        ("30", "60"),
-    ],
-)
-def test_numbers_about_different_things_are_not_noted(around: Surroundings, one: str, two: str) -> None:
-    assert gathered(around, web(1, one), web(2, two)) == ()
-
-
-def test_lines_of_files_hold_different_numbers_for_good_reason(around: Surroundings) -> None:
-    assert gathered(around, item("a", "src/twice.py:1", "x = 1"), item("b", "src/twice.py:2", "y = 2")) == ()
-
-
-def test_many_numbers_are_one_bounded_note(around: Surroundings) -> None:
-    items = [web(at, " ".join(f"timeout {at}{number}" for number in range(8))) for at in range(100)]
-    (found,) = gathered(around, *items)
-    assert found.code == "STG403"
-    assert len(found.found) < 600

@@ -5,8 +5,7 @@ import json
 from pathlib import Path
 from typing import Any, cast
 
-import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
@@ -25,8 +24,8 @@ def valid(stage: str, payload: Any) -> bool:
 
 def beyond_schema(issue: Finding) -> bool:
     """Return whether a schema may miss it: control characters, and characters that show nothing and are no blanks."""
-    unseen = issue.code == "STG106" and issue.found.endswith('"') and bool(json.loads(issue.found).strip())
-    return issue.code == "STG110" or unseen
+    unseen = issue.code == "STG103" and issue.found.endswith('"') and bool(json.loads(issue.found).strip())
+    return "which no text may hold" in issue.message or unseen
 
 
 texts = st.text(max_size=20) | st.text(alphabet=" \t\n\0\ud800\u200baé", max_size=6)
@@ -72,14 +71,10 @@ def edited(draw: st.DrawFn) -> tuple[str, Any]:
     return name, payload
 
 
+@settings(max_examples=40)
 @given(st.sampled_from(sorted(STAGES)), anything | objects)
 def test_nothing_that_json_can_say_raises(stage: str, payload: Any) -> None:
     judged(stage, payload, AROUND)
-
-
-@given(edited())
-def test_a_payload_that_is_almost_right_is_judged_without_an_error(case: tuple[str, Any]) -> None:
-    judged(*case, AROUND)
 
 
 @given(edited())
@@ -113,13 +108,3 @@ def test_a_payload_of_exactly_the_largest_size_passes_and_one_byte_more_does_not
     assert holds(judged("extract_requirements", payload, AROUND))
     payload["constraints"][2] += "x"
     assert codes(judged("extract_requirements", payload, AROUND)) == ["STG102"]
-
-
-@pytest.mark.long
-def test_a_payload_too_deep_to_be_walked_is_judged() -> None:
-    deep: Any = []
-    for _ in range(100_000):
-        deep = [deep]
-    assert codes(judged("fetch_ticket", GOOD["fetch_ticket"] | {"title": deep}, AROUND)) == ["STG105"]
-    while deep:
-        deep = deep.pop()

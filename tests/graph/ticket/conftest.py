@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.graph.ticket.contract import SentTicket
+from interlock.graph.ticket.contract import Ticket
 from interlock.graph.ticket.tickets import Tickets
 from tests.graph.ticket.walk import make_project, ticket_of
 
@@ -20,6 +20,6 @@ def tickets(root: Path) -> Tickets:
 
 
 @pytest.fixture
-def ticket(tickets: Tickets) -> SentTicket:
+def ticket(tickets: Tickets) -> Ticket:
     """Return the ticket of the run `run-1`, which has begun."""
     return ticket_of(tickets.begin("SHOP-7", "run-1"))

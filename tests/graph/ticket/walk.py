@@ -5,10 +5,8 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any, Final, cast
 
-from interlock.graph.ticket.contract import SentTicket, Ticket, TicketResponse
+from interlock.graph.ticket.contract import Ticket, TicketResponse
 from interlock.graph.ticket.tickets import Tickets
-from tests.graph.conftest import CONFIG
-from tests.graph.ticket import ticket_team
 
 SOURCE: Final = "def greet(name):\n    return 'Hello ' + name\n\n\nprint(greet('you'))\n"
 
@@ -52,8 +50,11 @@ PAYLOADS: Final[Mapping[str, dict[str, Any]]] = {
 STATES: Final = (*PAYLOADS, "complete")
 
 MINIMAL_TICKET: Final[Mapping[str, Any]] = {
-    "ticket_id": "DEMO-001", "title": "Add authentication", "state": "intake", "run_id": "run-123",
-}  # fmt: skip
+    "ticket_id": "DEMO-001",
+    "title": "Add authentication",
+    "state": "intake",
+    "run_id": "run-123",
+}
 
 MINIMAL: Final[Mapping[str, dict[str, Any]]] = {
     "extract_requirements": PAYLOADS["extract_requirements"],
@@ -78,14 +79,14 @@ def do_the_work(root: Path) -> None:
     (root / "app.py").write_text(SOURCE.replace("+ name", "+ name + '!'"))
 
 
-def ticket_of(answer: object) -> SentTicket:
+def ticket_of(answer: object) -> Ticket:
     """Return a copy of the ticket in an answer."""
     ticket = cast("TicketResponse", answer)["ticket_json"]
     assert ticket is not None, answer
     return deepcopy(ticket)
 
 
-def filled(ticket: SentTicket | Ticket, **changes: Any) -> dict[str, Any]:
+def filled(ticket: Ticket, **changes: Any) -> dict[str, Any]:
     """Return a ticket with the payload that passes its stage, and other fields changed."""
     return {**ticket, "payload": deepcopy(PAYLOADS[ticket["state"]]), **changes}
 
@@ -95,7 +96,7 @@ def codes(answer: Any) -> list[str]:
     return [item["code"] for item in answer["gate_result"]["issues"]]
 
 
-def walk_to(tickets: Tickets, state: str, run_id: str = "run-1", **payloads: dict[str, Any]) -> SentTicket:
+def walk_to(tickets: Tickets, state: str, run_id: str = "run-1", **payloads: dict[str, Any]) -> Ticket:
     """Take a new run to a state, with some payloads replaced, and return its ticket."""
     ticket = ticket_of(tickets.begin("SHOP-7", run_id))
     while ticket["state"] != state:
@@ -111,39 +112,3 @@ def walk_to(tickets: Tickets, state: str, run_id: str = "run-1", **payloads: dic
 def events(tickets: Tickets, run_id: str = "run-1") -> list[str]:
     """Return the types of a run's journal lines, in order."""
     return [entry.type for entry in tickets.events(run_id)]
-
-
-DELEGATE = """
-[run]
-max_rework = 0
-[tickets.delegate]
-gates = ["GATE-MSG-STRICT", "GATE-TESTS", "GATE-REVIEW"]
-{scope}
-wait_seconds = {wait}
-[tickets.delegate.agents.builder]
-runner = "{builder}"
-[tickets.delegate.agents.tester]
-runner = "python:ticket_team:tester"
-[tickets.delegate.agents.reviewer]
-runner = "python:ticket_team:reviewer"
-"""
-SCOPE = 'scope = ["src/**"]'
-
-
-def team(
-    folder: Path,
-    *,
-    builder: str = "python:ticket_team:builder",
-    scope: str = SCOPE,
-    wanted: str = "hello",
-    wait: float = 30.0,
-) -> Path:
-    """Make a project whose plans are delegated; its tests pass when the greeting is `hello`."""
-    root = make_project(folder)
-    (root / "src").mkdir()
-    (root / "src" / "old.txt").write_text("old\n")
-    (root / "wanted").write_text(wanted)
-    (root / "check.sh").write_text("grep -qx hello src/greeting.txt\n")
-    (root / "ticket_team.py").write_text(Path(ticket_team.__file__).read_text())
-    (root / "interlock.toml").write_text(CONFIG + DELEGATE.format(builder=builder, scope=scope, wait=wait))
-    return root

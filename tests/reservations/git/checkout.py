@@ -60,8 +60,11 @@ class Checkout:
         """The environment of an agent; nothing of the developer's git or agent gets in."""
         kept = {key: value for key, value in os.environ.items() if not key.startswith(("GIT_", "INTER", "CLAUDE"))}
         home = str(self.root.parent)
-        who = {f"GIT_{role}_{part}": value for role in ("AUTHOR", "COMMITTER")
-               for part, value in (("NAME", name), ("EMAIL", f"{name}@example.org"))}  # fmt: skip
+        who = {
+            f"GIT_{role}_{part}": value
+            for role in ("AUTHOR", "COMMITTER")
+            for part, value in (("NAME", name), ("EMAIL", f"{name}@example.org"))
+        }
         own = {
             "INTERLOCK_STATE": os.environ["INTERLOCK_STATE"],
             "HOME": home,
@@ -80,9 +83,14 @@ class Checkout:
     ) -> Ran:
         """Run any program as an agent."""
         done = subprocess.run(
-            command, cwd=cwd or self.root, env=self.env(name) | dict(env or {}), input=data, capture_output=True,
-            check=False, timeout=60,
-        )  # fmt: skip
+            command,
+            cwd=cwd or self.root,
+            env=self.env(name) | dict(env or {}),
+            input=data,
+            capture_output=True,
+            check=False,
+            timeout=60,
+        )
         return Ran(done.returncode, os.fsdecode(done.stdout), os.fsdecode(done.stderr))
 
     def must(self, name: str, *arguments: str, cwd: Path | None = None) -> str:

@@ -8,20 +8,20 @@ from pathlib import Path
 import pytest
 
 from tests.reservations.git.checkout import Checkout
-from tests.reservations.git.test_commit import committed
-
-
-def test_commit_is_an_event(shared: Checkout) -> None:
-    answer = committed(shared, "bob")
-    assert [(row["agent"], row["commit"]) for row in shared.events("committed")] == [("bob", answer["commit"])]
 
 
 def cli(checkout: Checkout, *arguments: str, cwd: Path | None = None) -> "subprocess.CompletedProcess[str]":
     code = "from interlock.cli.commit import commit_command as c; c()"
     return subprocess.run(
-        [sys.executable, "-c", code, *arguments], cwd=cwd or checkout.root, env=checkout.env("bob"),
-        capture_output=True, text=True, check=False, timeout=60, stdin=subprocess.DEVNULL,
-    )  # fmt: skip
+        [sys.executable, "-c", code, *arguments],
+        cwd=cwd or checkout.root,
+        env=checkout.env("bob"),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        stdin=subprocess.DEVNULL,
+    )
 
 
 @pytest.mark.long

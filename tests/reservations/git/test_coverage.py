@@ -17,9 +17,11 @@ PAGE = ROOT / "docs" / "coverage.md"
 UNDONE = [way for way in WAYS if way.guard == "undone"]
 EACH = pytest.mark.parametrize("way", WAYS, ids=[way.name for way in WAYS])
 TESTS = {
-    "test_way_hurts_where_nothing_guards", "test_guard_says_what_the_page_says", "test_hooks_say_what_the_page_says",
+    "test_way_hurts_where_nothing_guards",
+    "test_guard_says_what_the_page_says",
+    "test_hooks_say_what_the_page_says",
     "test_what_is_undone_is_as_it_was",
-}  # fmt: skip
+}
 
 
 @pytest.fixture(scope="module")

@@ -27,19 +27,11 @@ def test_holder_commits_what_it_holds(checkout: Checkout) -> None:
     assert checkout.git("ann", "commit", "-q", "-a", "-m", "x").status == 0
 
 
-def test_commit_passes_once_the_lease_is_released(checkout: Checkout) -> None:
-    checkout.write("ann.py", "two\n")
-    checkout.release("ann")
-    assert checkout.git("bob", "commit", "-q", "-a", "-m", "x").status == 0
-
-
 @pytest.mark.parametrize(
     "prepare",
     [
         pytest.param([["rm", "-q", "ann.py"]], id="deletion"),
-        pytest.param([["mv", "ann.py", "moved.py"]], id="rename away"),
         pytest.param([["rm", "-q", "ann.py"], ["mv", "bob.py", "ann.py"]], id="rename onto"),
-        pytest.param([["update-index", "--chmod=+x", "ann.py"]], id="mode"),
         pytest.param([["update-index", "--cacheinfo", "160000,{head},src/ann.py"]], id="submodule"),
     ],
 )
@@ -71,9 +63,7 @@ def test_commit_in_a_linked_worktree_is_judged_by_the_same_leases(checkout: Chec
     assert checkout.git("bob", "commit", "-q", "-a", "-m", "x", cwd=other).status == 0
 
 
-@pytest.mark.parametrize(
-    "name", ["a\nb.py", '"quoted".py', "-dash.py", "[x]{y}.py", "tab\t.py", "ünï.py", "bad-\udcff.py"]
-)
+@pytest.mark.parametrize("name", ["a\nb.py", "[x]{y}.py", "bad-\udcff.py"])
 def test_odd_file_names_are_seen(checkout: Checkout, name: str) -> None:
     checkout.write(f"odd/{name}", "x\n")
     checkout.reserve("ann", "odd/**")

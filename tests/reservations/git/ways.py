@@ -47,11 +47,14 @@ WAYS: Final = (
     Way(
         "a commit made by hand",
         "git update-ref HEAD $(git commit-tree -p HEAD -m x $(git write-tree))",
-        "refused", "refused",
+        "refused",
+        "refused",
     ),
     Way(
-        "a commit from another working tree", "git --git-dir=.git --work-tree=../other commit -q -a -m x", "refused",
+        "a commit from another working tree",
+        "git --git-dir=.git --work-tree=../other commit -q -a -m x",
         "refused",
+        "no handle",
     ),
     Way("new files staged for them", "git add -A", "undone", "no handle"),
     Way("staged files unstaged", "git reset -q", "undone", "no handle"),
@@ -69,18 +72,24 @@ WAYS: Final = (
     Way("a rebase that sets all work aside", "git rebase -q --autostash ours", "refused", "refused"),
     Way("a rebase with nothing to do that does so", "git rebase -q --autostash HEAD", "refused", "no handle"),
     Way(
-        "unsaved work set aside by a hook of the user's own", "git commit -q -m x -- bob.py", "undone", "no handle",
+        "unsaved work set aside by a hook of the user's own",
+        "git commit -q -m x -- bob.py",
+        "undone",
+        "no handle",
         before=ASIDE,
     ),
     _clean("a branch switched under them", "git switch -q theirs", "refused", "no handle"),
     _clean("a commit checked out under them", "git switch -q --detach theirs", "refused", "late"),
     _clean("another's stash popped onto a held file", "git stash pop -q", "refused", "no handle", STASHED),
     _clean("a stash thrown away", "git stash drop -q", "refused", "no handle", STASHED),
-    _clean("all stashes thrown away", "git stash clear", "refused", "refused", STASHED),
-    _clean("the stash thrown away by plumbing", "git update-ref -d refs/stash", "refused", "refused", STASHED),
+    _clean("all stashes thrown away", "git stash clear", "refused", "no handle", STASHED),
+    _clean("the stash thrown away by plumbing", "git update-ref -d refs/stash", "refused", "no handle", STASHED),
     _clean(
-        "a stash thrown away by its log", "git reflog delete --updateref --rewrite stash@{0}",
-        "refused", "no handle", STASHED
+        "a stash thrown away by its log",
+        "git reflog delete --updateref --rewrite stash@{0}",
+        "refused",
+        "no handle",
+        STASHED,
     ),
     _clean("a held file merged over", "git merge -q --no-edit theirs", "refused", "refused"),
     _clean("a held file merged over by fast-forward", "git merge -q --ff-only theirs", "refused", "refused"),
@@ -90,9 +99,12 @@ WAYS: Final = (
     _clean("a change picked without a commit", "git cherry-pick -n theirs", "refused", "no handle"),
     _clean(
         "a commit reverted",
-        "git revert --no-edit HEAD", "refused", "late", "echo new > ann.py; git commit -q -a -m new",
+        "git revert --no-edit HEAD",
+        "refused",
+        "late",
+        "echo new > ann.py; git commit -q -a -m new",
     ),
-    _clean("a mailed patch", "git am -q ../theirs.patch", "refused", "refused"),
+    _clean("a mailed patch", "git am -q ../theirs.patch", "refused", "late"),
     _clean("a patch applied", "git apply ../theirs.patch", "undone", "no handle"),
     _clean("the branch moved by plumbing", "git update-ref refs/heads/main theirs", "refused", "refused"),
     _clean("HEAD pointed elsewhere", "git symbolic-ref HEAD refs/heads/theirs", "refused", "no handle"),
@@ -102,14 +114,20 @@ WAYS: Final = (
     _clean("a branch that the same line makes", "git branch tmp theirs && git switch -q tmp", "refused", "no handle"),
     _clean(
         "a branch that the same line fetches",
-        "git fetch -q . theirs:tmp && git checkout -q tmp", "refused", "no handle",
+        "git fetch -q . theirs:tmp && git checkout -q tmp",
+        "refused",
+        "no handle",
     ),
     _clean(
         "a patch that the same line writes",
-        "git diff main theirs > x.patch && git apply x.patch", "undone", "no handle",
+        "git diff main theirs > x.patch && git apply x.patch",
+        "undone",
+        "no handle",
     ),
     Way(
-        "paths that a file names", "echo ann.py > list; git checkout -q --pathspec-from-file=list", "undone",
+        "paths that a file names",
+        "echo ann.py > list; git checkout -q --pathspec-from-file=list",
+        "undone",
         "no handle",
     ),
     Way("a held file removed", "rm src/ann.py", "undone", "no handle"),
@@ -126,7 +144,7 @@ WAYS: Final = (
     Way("a held file written by a program", "python3 -c \"open('ann.py','w')\"", "undone", "no handle"),
     Way("a command inside a script that the line writes", 'echo "rm ann.py" > s; sh s', "undone", "no handle"),
     Way("a command inside a script", "sh ../script.sh", "undone", "no handle"),
-)  # fmt: skip
+)
 
 
 def prepare(checkout: Checkout) -> None:

@@ -43,10 +43,10 @@ class Checkout:
     def hook(self, name: str, data: dict[str, Any] | bytes, *argv: str, cwd: Path | None = None, **env: str) -> Ran:
         """Run one hook as a client does."""
         text = data if isinstance(data, bytes) else json.dumps(data).encode()
+        command = (*HOOK, name, *argv)
         done = subprocess.run(
-            (*HOOK, name, *argv), input=text, cwd=cwd or self.root, env=environment(**env), capture_output=True,
-            timeout=60, check=False,
-        )  # fmt: skip
+            command, input=text, cwd=cwd or self.root, env=environment(**env), capture_output=True, check=False
+        )
         return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
 
     def edit(self, session: str, path: str | Path, *, cwd: Path | None = None, **env: str) -> Ran:
@@ -57,10 +57,8 @@ class Checkout:
         self, session: str, tool: str, arguments: object, cwd: Path | None = None, **more: object
     ) -> dict[str, Any]:
         """Return what a client says before a tool."""
-        return {
-            "session_id": session, "cwd": str(cwd or self.root), "hook_event_name": "PreToolUse", "tool_name": tool,
-            "tool_input": arguments, "tool_use_id": "toolu_1", **more,
-        }  # fmt: skip
+        said = self.event(session, "PreToolUse", tool_name=tool, tool_input=arguments, tool_use_id="toolu_1")
+        return {**said, "cwd": str(cwd or self.root), **more}
 
     def event(self, session: str, name: str, **more: object) -> dict[str, Any]:
         """Return what a client says about its session."""

@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
+from interlock.reservations import place
+from interlock.reservations.git.lease_history import read_history
 from tests.child import git
 from tests.reservations.hooks.checkout import Checkout, Ran
 
 NOTHING = Ran(0, "", "")
 AFTER = {"claude": "PostToolUse", "codex": "PostToolUse", "gemini": "AfterTool"}
-SHELL = {"claude": "Bash", "codex": "shell", "gemini": "run_shell_command"}
+SHELL = {"claude": "Bash", "codex": "Bash", "gemini": "run_shell_command"}
 
 
 def calls_of(checkout: Checkout, client: str, session: str, tool: str, arguments: object) -> dict[str, Any]:
@@ -52,15 +54,25 @@ def test_what_a_command_did_to_a_held_file_is_undone_and_told(checkout: Checkout
     assert (data["agent"], data["holder"], data["outcome"]) == (f"{client}-two", f"{client}-one", "back")
 
 
+def test_what_a_line_with_a_patch_does_beside_it_is_undone(checkout: Checkout) -> None:
+    edited(checkout, "one", "a.py", "mine\n")
+    patch = (
+        "apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: own.py\n+x\n*** End Patch\nEOF\nsed -i s/mine/harm/ a.py"
+    )
+    call = checkout.call("two", "Bash", {"command": patch})
+    assert checkout.hook("pre-edit", call).status == 0
+    (checkout.root / "own.py").write_text("x\n")
+    (checkout.root / "a.py").write_text("harm\n")
+    ran = checkout.hook("post-tool", call | {"hook_event_name": "PostToolUse"})
+    assert "put back" in ran.context
+    assert [(checkout.root / name).read_text() for name in ("a.py", "own.py")] == ["mine\n", "x\n"]
+    assert checkout.leases["own.py"] == "claude-two"
+
+
 def test_a_command_that_failed_has_an_event_of_its_own(checkout: Checkout) -> None:
     edited(checkout, "one", "a.py", "mine\n")
     assert "put back" in harmed(checkout, "two", "a.py", after="PostToolUseFailure").context
     assert (checkout.root / "a.py").read_text() == "mine\n"
-
-
-def test_reading_tools_are_not_followed(checkout: Checkout) -> None:
-    edited(checkout, "one", "a.py", "mine\n")
-    assert checkout.hook("post-tool", checkout.call("two", "Read", {"file_path": "a.py"})) == NOTHING
 
 
 def test_where_nothing_was_ever_reserved_no_store_is_made(checkout: Checkout) -> None:
@@ -88,6 +100,9 @@ def test_subagents_of_one_session_are_agents(checkout: Checkout) -> None:
     end = checkout.event("one", "SubagentStop", agent_id="sub-1")
     assert checkout.hook("stop", end).status == 0
     assert checkout.leases == {"a.py": "claude-one"}
+    history, _ = read_history(place.find(str(checkout.root)))
+    (held,) = [lease for lease in history.leases if lease.ended is None]
+    assert held.agent == "claude-one", "what verifies commits later knows who held it since"
     assert checkout.hook("pre-edit", first | {"agent_id": "sub-3"}).status == 0, "its session's files are free for it"
 
 
@@ -110,9 +125,8 @@ def test_held_files_of_a_checkout_that_is_removed_whole_come_back(checkout: Chec
     assert (checkout.root / "a.py").read_text() == "mine\n"
 
 
-@pytest.mark.parametrize("data", [b"", b"{", b"[]"])
-def test_input_that_is_not_understood_ends_with_one_line_and_stops_nothing(checkout: Checkout, data: bytes) -> None:
-    ran = checkout.hook("post-tool", data)
+def test_input_that_is_not_understood_ends_with_one_line_and_stops_nothing(checkout: Checkout) -> None:
+    ran = checkout.hook("post-tool", b"{")
     assert ran.status == 1
     assert "RSV907" in ran.err
     assert not ran.out

@@ -11,7 +11,6 @@ import pytest
 
 from interlock.reservations import settings
 from interlock.reservations.hooks import client_input
-from interlock.reservations.patterns import FOLD_CASE
 from tests.child import environment, git
 from tests.reservations.hooks.checkout import HOOK, Checkout, Ran
 from tests.table import each_row
@@ -52,72 +51,24 @@ def test_file_of_another_is_refused_with_holder_reason_liveness_expiry_and_calls
     assert checkout.leases == {"src/**": "alice"}
 
 
-@pytest.mark.sample(every=4)
+@pytest.mark.sample(every=3)
 @pytest.mark.parametrize(
     ("tool", "arguments", "paths"),
     [
         ("Edit", {"file_path": "a.py", "old_string": "x", "new_string": "y"}, ["a.py"]),
         ("Write", {"file_path": "new.py", "content": "x"}, ["new.py"]),
-        ("MultiEdit", {"file_path": "a.py", "edits": []}, ["a.py"]),
         ("NotebookEdit", {"notebook_path": "n.ipynb", "new_source": "x"}, ["n.ipynb"]),
-        ("write_file", {"file_path": "new.py", "content": "x"}, ["new.py"]),
         ("replace", {"file_path": "a.py", "old_string": "x"}, ["a.py"]),
-        ("edit", {"filePath": "a.py"}, ["a.py"]),
-        ("str_replace_based_edit_tool", {"command": "str_replace", "path": "a.py"}, ["a.py"]),
-        ("mcp__filesystem__write_file", {"path": "a.py", "content": "x"}, ["a.py"]),
         ("mcp__filesystem__edit_file", {"path": "a.py", "edits": []}, ["a.py"]),
         ("mcp__filesystem__move_file", {"source": "a.py", "destination": "new.py"}, ["a.py", "new.py"]),
-        ("mcp_files_create_file", {"path": "new.py"}, ["new.py"]),
-        ("files__delete_file", {"path": "a.py"}, ["a.py"]),
-        ("rename_file", {"from": "a.py", "to": "new.py"}, ["a.py", "new.py"]),
-        ("mcp__editor__str_replace_based_edit_tool", {"command": "create", "path": "new.py"}, ["new.py"]),
-        ("mcp__filesystem__write_file", {"path": "a.py", "content": "x", "command": "view"}, ["a.py"]),
-        ("mcp__filesystem__edit_file", {"path": ["a.py", "new.py"]}, ["a.py", "new.py"]),
-        ("Write", {"file_path": "a.py", "content": "x", "command": "view"}, ["a.py"]),
-        ("mcp__filesystem__writeFile", {"path": "a.py"}, ["a.py"]),
-        ("mcp__filesystem__write-file", {"fileName": "a.py"}, ["a.py"]),
-        ("mcp__filesystem__write_file", {"file_to_write_path": "a.py", "content": "new.py"}, ["a.py"]),
-        ("mcp__filesystem__write_files", {"files": [{"path": "a.py"}, {"path": "new.py"}]}, ["a.py", "new.py"]),
-        ("mcp__filesystem__rename_file", {"old_path": "a.py", "new_path": "new.py"}, ["a.py", "new.py"]),
-        ("mcp__filesystem__move_file", {"src": "a.py", "dst": "new.py"}, ["a.py", "new.py"]),
-        ("mcp__filesystem__copy_file", {"source": "a.py", "destination": "new.py"}, ["new.py"]),
-        ("mcp__serena__create_text_file", {"relative_path": "a.py"}, ["a.py"]),
-        ("mcp__serena__replace_regex", {"relative_path": "a.py", "regex": "x"}, ["a.py"]),
-        ("mcp__serena__replace_symbol_body", {"relative_path": "a.py"}, ["a.py"]),
-        ("mcp__x__write_file", {"uri": "file://localhost/tmp/a%20b.py"}, []),
-        (
-            "str_replace_based_edit_tool",
-            {"command": "create", "path": "a.py", "file_path": "new.py"},
-            ["a.py", "new.py"],
-        ),
         ("apply_patch", {"command": PATCH}, ["a.py", "new/d.py"]),
-        ("apply_patch", PATCH, ["a.py", "new/d.py"]),
         ("Bash", {"command": f"apply_patch <<'EOF'\n{PATCH}EOF"}, ["a.py", "new/d.py"]),
-        ("shell", {"command": ["bash", "-lc", f"apply_patch <<'EOF'\n{PATCH}EOF"]}, ["a.py", "new/d.py"]),
     ],
     ids=lambda value: value if isinstance(value, str) and len(value) < 20 else None,
 )
 def test_edits_of_any_client_are_understood(checkout: Checkout, tool: str, arguments: object, paths: list[str]) -> None:
     ran = checkout.hook("pre-edit", checkout.call("one", tool, arguments))
     assert (ran.status, ran.err, sorted(checkout.leases)) == (0, "", paths)
-
-
-@each_row(
-    "call",
-    [
-        ("mcp__x__write_file", {"uri": "file://{root}/a.py"}),
-        ("shell", {"command": ["su", "-c", "rm -rf .git"]}),
-        ("shell", {"command": ["rm", "-rf", ".git"]}),
-        ("exec_command", {"cmd": "true", "command": "rm -rf .git"}),
-        ("Bash", {"command": "true", "cmd": "rm -rf .git"}),
-        ("exec_command", {"cmd": "cat <<X", "command": "rm -rf .git"}),
-    ],
-)
-def test_every_field_of_a_call_is_judged(checkout: Checkout, call: tuple[str, dict[str, object]]) -> None:
-    checkout.agent("alice").reserve_files(["a.py"])
-    tool, arguments = call
-    given = json.loads(json.dumps(arguments).replace("{root}", str(checkout.root)))
-    assert checkout.hook("pre-edit", checkout.call("one", tool, given)).status == 2
 
 
 @each_row(
@@ -137,7 +88,7 @@ def test_every_field_of_a_call_is_judged(checkout: Checkout, call: tuple[str, di
 def test_a_patch_in_a_line_is_read_in_the_folder_of_its_command(
     checkout: Checkout, line: str, paths: list[str]
 ) -> None:
-    call = checkout.call("one", "exec_command", {"cmd": line.replace("{}", PATCH)})
+    call = checkout.call("one", "Bash", {"command": line.replace("{}", PATCH)})
     found = client_input.written(client_input.read(json.dumps(call).encode()))
     assert [os.path.relpath(checkout.root / path, checkout.root) for path in found] == paths
 
@@ -151,11 +102,10 @@ def test_an_edit_of_several_files_is_reserved_whole_or_not_at_all(checkout: Chec
 @pytest.mark.parametrize(
     ("tool", "arguments"),
     [
-        *((tool, {"file_path": "a.py"}) for tool in ("Read", "read", "Grep", "read_file", "mcp__other__look", "")),
-        ("str_replace_based_edit_tool", {"command": "view", "path": "a.py"}),
-        ("mcp__editor__str_replace_based_edit_tool", {"command": "view", "path": "a.py"}),
-        ("mcp__drive__write_file", {"id": "7", "text": "x"}),
-        ("mcp__tracker__update", {"path": "a.py"}),
+        ("Read", {"file_path": "a.py"}),
+        ("", {}),
+        ("mcp__files__read_file", {"path": "a.py"}),
+        ("mcp__github__create_or_update_file", {"owner": "o", "repo": "r", "path": "a.py"}),
     ],
 )
 def test_a_reading_tool_passes_and_makes_no_store(checkout: Checkout, tool: str, arguments: dict[str, str]) -> None:
@@ -167,8 +117,7 @@ def test_a_reading_tool_passes_and_makes_no_store(checkout: Checkout, tool: str,
 def test_files_of_git_and_of_interlock_are_refused_whoever_holds_what(checkout: Checkout) -> None:
     assert checkout.edit("one", "a.py").status == 0
     (checkout.root / "link").symlink_to(".git/hooks/pre-commit")
-    for path in (".git/hooks/pre-commit", ".git/index", ".git/HEAD", ".git/config", ".git/refs/heads/main", "link",
-                 ".git/interlock/reservations.sqlite", ".git", "src/../.git/modules/x/HEAD"):  # fmt: skip
+    for path in (".git/hooks/pre-commit", "link", ".git/interlock/reservations.sqlite", "src/../.git/modules/x/HEAD"):
         assert refused(checkout.edit("one", path), "RSV213"), path
     assert checkout.edit("one", ".git/info/exclude").status == 0
     assert checkout.edit("one", ".github/workflows/x.yml").status == 0
@@ -207,13 +156,8 @@ def test_the_project_is_found_through_a_linked_folder(checkout: Checkout) -> Non
     assert refused(checkout.edit("one", "../a.py", cwd=link / "src"), "RSV201")
 
 
-def test_two_spellings_of_a_name_are_one_file_where_the_system_says_so(checkout: Checkout) -> None:
-    checkout.agent("alice").reserve_files(["a.py"])
-    assert (checkout.edit("one", "A.py").status == 2) is FOLD_CASE
-
-
 @pytest.mark.sample(every=3)
-@pytest.mark.parametrize("name", ["[x].py", "a*b?.py", "{p,q}.py", "wei\u00df e\u0301.py", "-rf", "~x", "a\nb.py"])
+@pytest.mark.parametrize("name", ["[x].py", "{p,q}.py", "wei\u00df e\u0301.py", "~x", "a\nb.py"])
 def test_a_name_is_that_file_and_no_pattern(checkout: Checkout, name: str) -> None:
     assert checkout.edit("one", name).status == 0
     assert refused(checkout.edit("two", f"./{name}"), "RSV201")
@@ -229,14 +173,6 @@ def test_worktrees_of_one_repository_share_their_leases(checkout: Checkout, insi
     assert refused(checkout.edit("one", tree / "src" / "c.py"), "RSV201")
     assert checkout.edit("one", tree / "a.py").status == 0
     assert checkout.leases["a.py"] == "claude-one"
-
-
-def test_a_repository_inside_the_project_is_still_part_of_it(checkout: Checkout) -> None:
-    nested = checkout.root / "vendor" / "lib"
-    nested.mkdir(parents=True)
-    git(nested, "init", "-q")
-    checkout.agent("alice").reserve_files(["vendor/**"])
-    assert refused(checkout.edit("one", nested / "x.py"), "RSV201")
 
 
 def test_a_folder_without_git_is_a_project_too(tmp_path: Path) -> None:
@@ -265,45 +201,6 @@ def test_what_a_dead_holder_left_is_taken_over_and_said(checkout: Checkout) -> N
 # -- what cannot be known is refused -------------------------------------------------------------------------------
 
 
-def handed_on(checkout: Checkout, path: str, *, writes: bool) -> None:
-    """Let a session edit a file and give it up, and then another one."""
-    for session in ("one", "two"):
-        assert checkout.edit(session, path).status == 0
-        if session == "two" and writes:
-            (checkout.root / path).write_text("newer work\n")
-        checkout.hook("post-tool", checkout.call(session, "Edit", {"file_path": path}))
-        checkout.agent(f"claude-{session}").release_all()
-
-
-def test_who_comes_back_to_a_file_changed_in_other_hands_reads_it_before_the_edit_passes(checkout: Checkout) -> None:
-    handed_on(checkout, "a.py", writes=True)
-    ran = checkout.edit("one", "a.py")
-    assert refused(ran, "RSV211")
-    assert "claude-two" in ran.err
-    assert checkout.leases == {"a.py": "claude-one"}, "it is held while the agent reads"
-    assert checkout.edit("one", "a.py") == Ran(0, "", ""), "it has read that"
-
-
-def test_an_agent_that_reserved_it_again_in_another_way_is_notified_all_the_same(checkout: Checkout) -> None:
-    handed_on(checkout, "src/c.py", writes=True)
-    checkout.agent("claude-one").reserve_files(["src/**"])
-    assert refused(checkout.edit("one", "src/c.py"), "RSV211")
-    assert checkout.edit("one", "src/c.py") == Ran(0, "", "")
-
-
-def test_who_comes_back_to_a_file_that_nobody_changed_is_not_held_up(checkout: Checkout) -> None:
-    handed_on(checkout, "a.py", writes=False)
-    assert checkout.edit("one", "a.py") == Ran(0, "", "")
-
-
-def test_who_changed_the_file_itself_since_it_has_it_again_is_not_held_up(checkout: Checkout) -> None:
-    handed_on(checkout, "a.py", writes=True)
-    checkout.agent("claude-one").reserve_files(["a.py"])
-    while (checkout.root / "a.py").stat().st_ctime < checkout.rows()[0].granted_at:
-        (checkout.root / "a.py").write_text("own work\n")
-    assert checkout.edit("one", "a.py").status == 0
-
-
 def test_a_refusal_of_a_hundred_files_is_short(checkout: Checkout) -> None:
     checkout.agent("alice").reserve_files(["new/**"])
     names = [f"*** Add File: new/{number:03}_{'x' * 200}\n+x" for number in range(100)]
@@ -314,18 +211,18 @@ def test_a_refusal_of_a_hundred_files_is_short(checkout: Checkout) -> None:
     assert len(ran.err) < 8000
 
 
-@pytest.mark.parametrize(("command", "spared"), [("ls -la", "held"), ("git add b.py", "dataclasses")])
-def test_a_command_loads_no_more_than_it_needs(checkout: Checkout, command: str, spared: str) -> None:
+@pytest.mark.linux("without /proc psutil is needed")
+def test_a_command_loads_no_more_than_it_needs(checkout: Checkout) -> None:
     checkout.agent("alice").reserve_files(["a.py"])
     settings.read(str(checkout.root))  # git is asked once for each commit
     program = (sys.executable, "-X", "importtime", *HOOK, "pre-edit")
-    call = checkout.call("one", "Bash", {"command": command})
+    call = checkout.call("one", "Bash", {"command": "ls -la"})
     done = subprocess.run(
         program, input=json.dumps(call).encode(), cwd=checkout.root, env=environment(), capture_output=True, check=True
     )
     loaded = {line.rpartition(b"|")[2].strip().rpartition(b".")[2].decode() for line in done.stderr.splitlines()}
-    assert {"pre_edit", "hook_state", "check"} <= loaded
-    assert loaded.isdisjoint({spared, "dataclasses", "inspect", "pathlib", "subprocess", "tomllib"})
+    assert {"pre_edit", "marks", "check"} <= loaded
+    assert loaded.isdisjoint({"held", "dataclasses", "inspect", "pathlib", "subprocess", "tomllib"})
 
 
 STORE = ".git/interlock/reservations.sqlite"
@@ -365,18 +262,16 @@ def test_a_project_that_is_not_there_refuses(checkout: Checkout) -> None:
 
 
 BAD = {
-    "nothing": b"", "blanks": b" \n", "no JSON": b"Edit a.py, please",
-    "half of it": b'{"tool_name": "Edit", "tool_in', "a list": b"[1, 2]", "a number": b"3",
-    "no UTF-8": b'{"tool_name": "\xff\xfe"}', "NUL bytes": b"\0" * 100, "nested too deep": b"[" * 200_000,
-    "no path": b'{"tool_name": "Edit", "tool_input": {}}', "no input": b'{"tool_name": "Write"}',
-    "a path that is no text": b'{"tool_name": "Edit", "tool_input": {"file_path": ["a.py"]}}',
-    "an empty path": b'{"tool_name": "Edit", "tool_input": {"file_path": ""}}',
+    "nothing": b"",
+    "half of it": b'{"tool_name": "Edit", "tool_in',
+    "a list": b"[1, 2]",
+    "no UTF-8": b'{"tool_name": "\xff\xfe"}',
+    "nested too deep": b"[" * 200_000,
+    "no path": b'{"tool_name": "Edit", "tool_input": {}}',
     "a path with NUL": b'{"tool_name": "Edit", "tool_input": {"file_path": "a\\u0000.py"}}',
-    "half a character": b'{"tool_name": "Edit", "tool_input": {"file_path": "\\ud800.py"}}',
     "a patch without files": b'{"tool_name": "apply_patch", "tool_input": {"command": "*** Begin Patch"}}',
-    "a tool that is no text": b'{"tool_name": {"a": 1}}',
     "a folder that is none": b'{"tool_name": "Edit", "cwd": "/no/such", "tool_input": {"file_path": "a.py"}}',
-}  # fmt: skip
+}
 
 
 @pytest.mark.sample(every=4)
@@ -387,33 +282,28 @@ def test_input_that_is_not_understood_refuses(checkout: Checkout, data: bytes) -
     assert "Traceback" not in ran.err
 
 
-def test_ten_megabytes_of_input_are_refused_and_read_to_the_end(checkout: Checkout) -> None:
-    call = checkout.call("one", "Write", {"file_path": "a.py", "content": "x" * 10_000_000})
-    with subprocess.Popen(
-        (*HOOK, "pre-edit"), stdin=subprocess.PIPE, stderr=subprocess.PIPE, cwd=checkout.root, env=environment()
-    ) as hook:
-        assert hook.stdin is not None
-        assert hook.stderr is not None
-        assert hook.stdin.write(json.dumps(call).encode()) > 10_000_000
-        hook.stdin.close()
-        assert b"RSV907" in hook.stderr.read()
-    assert hook.returncode == 2
-
-
-def test_a_large_edit_within_the_bound_passes(checkout: Checkout) -> None:
-    call = checkout.call("one", "Write", {"file_path": "a.py", "content": "x" * 7_000_000})
-    assert checkout.hook("pre-edit", call) == Ran(0, "", "")
-
-
-@pytest.mark.parametrize("argv", [["--client", "vi"], ["--client"], ["--help"]])
-def test_a_command_line_that_is_not_understood_refuses(checkout: Checkout, argv: list[str]) -> None:
-    assert refused(checkout.hook("pre-edit", checkout.call("one", "Edit", {"file_path": "a.py"}), *argv), "RSV907")
+def test_a_command_line_that_is_not_understood_refuses(checkout: Checkout) -> None:
+    call = checkout.call("one", "Edit", {"file_path": "a.py"})
+    assert refused(checkout.hook("pre-edit", call, "--client", "vi"), "RSV907")
 
 
 def test_an_unknown_hook_is_named_with_those_that_exist(checkout: Checkout) -> None:
     ran = checkout.hook("pre-edti", b"{}")
     assert ran.status == 2
     assert "pre-edit" in ran.err
+
+
+def ran(checkout: Checkout, code: str) -> Ran:
+    """Run a program that changes a hook before it calls it."""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        input=b"{}",
+        cwd=checkout.root,
+        env=environment(),
+        capture_output=True,
+        check=False,
+    )
+    return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
 def test_a_defect_is_a_refusal_and_never_a_traceback(checkout: Checkout) -> None:
@@ -424,14 +314,10 @@ def test_a_defect_is_a_refusal_and_never_a_traceback(checkout: Checkout) -> None
         "pre_edit.run = run\n"
         "main.main(['pre-edit'])\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], input=b"{}", cwd=checkout.root, env=environment(), capture_output=True,
-        check=False,
-    )  # fmt: skip
-    assert done.returncode == 2
-    assert b"RSV900" in done.stderr
-    assert b"planted" in done.stderr
-    assert b"Traceback" not in done.stderr
+    done = ran(checkout, code)
+    assert refused(done, "RSV900")
+    assert "planted" in done.err
+    assert "Traceback" not in done.err
 
 
 def test_a_hook_that_takes_too_long_refuses(checkout: Checkout) -> None:
@@ -442,16 +328,7 @@ def test_a_hook_that_takes_too_long_refuses(checkout: Checkout) -> None:
         "pre_edit.run = lambda *_: time.sleep(50)\n"
         "main.main(['pre-edit'])\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        input=b"{}",
-        cwd=checkout.root,
-        env=environment(),
-        capture_output=True,
-        check=False,
-        timeout=30,
-    )
-    assert refused(Ran(done.returncode, done.stdout.decode(), done.stderr.decode()), "RSV216")
+    assert refused(ran(checkout, code), "RSV216")
 
 
 # -- the agent's name, and the switch ------------------------------------------------------------------------------
@@ -479,29 +356,19 @@ def test_switched_off_every_edit_passes(checkout: Checkout) -> None:
 
 
 @pytest.mark.long
-def test_of_fifty_that_edit_one_file_at_once_one_may(checkout: Checkout) -> None:
-    with ThreadPoolExecutor(50) as pool:
-        rows = list(pool.map(checkout.edit, [f"s{number}" for number in range(50)], ["a.py"] * 50))
-    assert sorted(row.status for row in rows) == [0, *[2] * 49]
+def test_of_ten_that_edit_one_file_at_once_one_may(checkout: Checkout) -> None:
+    with ThreadPoolExecutor(10) as pool:
+        rows = list(pool.map(checkout.edit, [f"s{number}" for number in range(10)], ["a.py"] * 10))
+    assert sorted(row.status for row in rows) == [0, *[2] * 9]
     assert all(refused(row, "RSV201") for row in rows if row.status)
     winner = next(number for number, row in enumerate(rows) if row.status == 0)
     assert checkout.leases == {"a.py": f"claude-s{winner}"}
 
 
-@pytest.mark.long
-def test_fifty_edits_of_one_agent_at_once_all_pass(checkout: Checkout) -> None:
-    with ThreadPoolExecutor(50) as pool:
-        rows = list(pool.map(checkout.edit, ["one"] * 50, [f"f{number}.py" for number in range(50)]))
-    assert rows == [Ran(0, "", "")] * 50
-    assert len(checkout.leases) == 50
+SLOW = {"click", "pydantic", "langgraph", "mcp", "lark", "pathlib", "subprocess", "tomllib", "shutil", "asyncio"}
 
 
-SLOW = frozenset({
-    "click", "pydantic", "langgraph", "langchain_core", "mcp", "anyio", "lark", "rich", "pathlib", "subprocess",
-    "tomllib", "shutil", "tempfile", "uuid", "logging", "urllib", "socket", "asyncio",
-})  # fmt: skip
-
-
+@pytest.mark.linux("without /proc psutil is needed")
 def test_an_edit_imports_nothing_that_is_slow(checkout: Checkout) -> None:
     settings.read(str(checkout.root))  # git is asked once for each commit
     command = (sys.executable, "-X", "importtime", *HOOK, "pre-edit")

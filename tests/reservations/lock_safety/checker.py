@@ -66,17 +66,14 @@ def _certain(history: History, agent: str, log: list[Row]) -> Iterator[Certain]:
             ends += silent[place : place + 1]
             end = min([row["until"], killed, *ends])
             if end > row["at"]:
-                yield Certain(
-                    row["at"], end, agent, lease["pattern"], lease["exclusive"], lease["reservation_id"]
-                )  # fmt: skip
+                yield Certain(row["at"], end, agent, lease["pattern"], lease["exclusive"], lease["reservation_id"])
 
 
 def _silences(log: list[Row], dead_after: float) -> list[float]:
     """Return from when on an agent may have counted as silent: after each gap between two signs of life."""
     signs = [row for row in log if "start" in row]
     limit = dead_after - SEEN_SECONDS
-    found = [row["start"] + limit for row, later in pairwise(signs)
-             if later["at"] - row["start"] > limit]  # fmt: skip
+    found = [row["start"] + limit for row, later in pairwise(signs) if later["at"] - row["start"] > limit]
     return sorted(found + [row["start"] + limit for row in signs[-1:]])
 
 
@@ -167,11 +164,13 @@ class Replay:
         """Take one event."""
         kind: str = row["type"]
         steps: dict[str, Callable[[Row], None]] = {
-            "lease_granted": self._granted, "lease_renewed": self._renewed, "lease_refused": self._refused,
+            "lease_granted": self._granted,
+            "lease_renewed": self._renewed,
+            "lease_refused": self._refused,
             "waiter_joined": lambda row: self.queue.__setitem__(row["waiter_id"], row),
             "waiter_granted": lambda row: self._drop(row["waiter_id"]),
             "waiter_left": lambda row: self._drop(row["waiter_id"]),
-        }  # fmt: skip
+        }
         if kind in steps:
             steps[kind](row)
         elif kind.startswith("lease_") and self.leases.pop(row["reservation_id"], None) is None:
@@ -249,6 +248,11 @@ def takeovers(history: History) -> Iterator[str]:
 
 
 PROMISES: Final[dict[str, Callable[[History], Iterator[str]]]] = {
-    "one holder": one_holder, "uses alone": uses_alone, "fencing": fencing, "gone": gone,
-    "tokens rise": tokens_rise, "replay": replayed, "takeovers": takeovers,
-}  # fmt: skip
+    "one holder": one_holder,
+    "uses alone": uses_alone,
+    "fencing": fencing,
+    "gone": gone,
+    "tokens rise": tokens_rise,
+    "replay": replayed,
+    "takeovers": takeovers,
+}

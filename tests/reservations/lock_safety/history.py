@@ -8,8 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from interlock.reservations import patterns
-from interlock.reservations.patterns import Pattern, canonical
+from interlock.core import patterns
+from interlock.core.patterns import Pattern, canonical
 from interlock.reservations.store.records import Lease
 from interlock.reservations.store.sqlite import SqliteStore
 

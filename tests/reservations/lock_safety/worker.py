@@ -13,9 +13,10 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
-from interlock.reservations import patterns, process
-from interlock.reservations.errors import StoreBusyError
-from interlock.reservations.leases.fencing import Guard, NotCoveredError, check_token, guarded
+from interlock.core import patterns
+from interlock.reservations import process
+from interlock.reservations.errors import StoreError
+from interlock.reservations.leases.fencing import Guard, NotCoveredError, guarded
 from interlock.reservations.leases.runtime import Caller, Runtime
 from interlock.reservations.service import Reservations
 from interlock.reservations.settings import Settings
@@ -52,7 +53,7 @@ class Worker:
     """
 
     def __init__(self, store: SqliteStore, log: Path, name: str, seed: int, folders: int, files: Path) -> None:
-        own = process.from_proc(os.getpid())
+        own = process.read(os.getpid())
         caller = Caller(name, "agent", ROOT, "run", process.host(), os.getpid(), own.started if own else "")
         self.runtime = Runtime(store, SETTINGS, clock=time.monotonic)
         self.calls = Reservations(self.runtime, caller)
@@ -80,7 +81,7 @@ class Worker:
         acts = (self.reserve, self.reserve, self.use, self.use, self.renew, self.release, self.release, self.try_ended)
         try:
             self.rng.choice(acts)()
-        except StoreBusyError:
+        except StoreError:
             self.note("busy")
 
     def reserve(self) -> None:
@@ -107,8 +108,8 @@ class Worker:
         ]
         merged = self._merged(rows)
         codes = [row["code"] for row in answer["errors"]]
-        self.note("granted" if not codes else "refused", start=start, until=start + ttl, rows=rows, merged=merged,
-                  codes=codes)  # fmt: skip
+        kind = "refused" if codes else "granted"
+        self.note(kind, start=start, until=start + ttl, rows=rows, merged=merged, codes=codes)
         for reservation_id in merged:
             self.ended.append(self.held.pop(reservation_id))
         self.held |= {row["reservation_id"]: row for row in rows}
@@ -160,10 +161,8 @@ class Worker:
         file = self.files / path.replace("/", "_")
         before, writer = (file.read_text() if file.exists() else "").split() or ("0", "")
         file.write_text(f"{lease.token} {self.caller.name}")
-        self.note(
-            "used", start=start, path=path, reservation_id=lease.reservation_id, token=lease.token,
-            before=int(before), writer=writer,
-        )  # fmt: skip
+        held = {"reservation_id": lease.reservation_id, "token": lease.token}
+        self.note("used", start=start, path=path, **held, before=int(before), writer=writer)
 
     def try_ended(self) -> None:
         """Ask whether a token counts that was given back or lost, or one that may still be current."""
@@ -171,7 +170,8 @@ class Worker:
         if rows:
             row = self.rng.choice(rows)
             start = self.note("call", call="check", reservation_id=row["reservation_id"])
-            valid = check_token(self.calls, row["reservation_id"], row["token"])
+            current = {each["reservation_id"]: each["token"] for each in self.calls.my_reservations()["reservations"]}
+            valid = current.get(row["reservation_id"]) == row["token"]
             self.note("checked", start=start, valid=valid, reservation_id=row["reservation_id"], token=row["token"])
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from interlock.reservations import place
+from interlock.reservations.git.commands import dirty
 from interlock.reservations.leases import calls
 from interlock.reservations.leases.runtime import Caller, Context, Runtime
 from interlock.reservations.store.records import Message
@@ -34,7 +35,7 @@ class Sharing:
     def context(self, name: str, root: Path | None = None) -> Context:
         """Return the agent as its hook opens it."""
         found = place.find(str(root or self.root))
-        runtime = Runtime(SqliteStore(found.store_path), branch=place.head)
+        runtime = Runtime(SqliteStore(found.store_path), dirty=dirty)
         return Context(runtime, Caller(name, "agent", found.root, "hook"))
 
     def hold(self, *paths: str, by: str = "ann", root: Path | None = None) -> None:
@@ -47,7 +48,7 @@ class Sharing:
 
     def edit(self, name: str, target: Path, text: str, *, root: Path | None = None) -> None:
         """Let an editing tool of an agent write a file."""
-        self.before(name, tool="Write", paths=[str(target)], results=lambda _: [text.encode()], root=root)
+        self.before(name, tool="Write", paths=[str(target)], writes=text, root=root)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text)
         self.after(name, tool="Write", root=root)
@@ -58,12 +59,13 @@ class Sharing:
         use: str = "",
         tool: str = "Bash",
         paths: Sequence[str] = (),
-        results: Callable[[bytes], Sequence[bytes]] | None = None,
+        writes: str | None = None,
         root: Path | None = None,
     ) -> list[str]:
         """Let the hook before a tool look."""
         ctx = self.context(name, root)
-        event = watch.Began(f"session-{name}", use or name, tool, tuple(paths), results=results)
+        edit = None if writes is None else {"content": writes}
+        event = watch.Began(f"session-{name}", use or name, tool, tuple(paths), edit=edit)
         return watch.look_now(ctx, place.find(str(root or self.root)), event)
 
     def after(
@@ -93,7 +95,7 @@ class Sharing:
         """Return what an agent was told of its files."""
         with SqliteStore(self.found.store_path).transaction() as tx:
             rows = tx.inbox(name, after=0, unread_only=False, limit=100)
-        return [row for row in rows if row.topic in (watch.TOPIC, watch.NOTICE)]
+        return [row for row in rows if row.topic == watch.NOTICE]
 
     def versions(self, path: str = "") -> list[Version]:
         """Return what is kept of a file, the newest first."""

@@ -8,16 +8,15 @@ from interlock.reservations.versions.verdict import Change, Verdict, decide
 FILE = "/p/ann.py"
 
 
-def call(begun: float = 0.0, *, background: bool = False, expected: tuple[str, ...] | None = None) -> Call:
-    results = {} if expected is None else {FILE: [*expected]}
-    paths = () if expected is None else (FILE,)
-    return Call(1, "x", "s", "", "Bash", "/p", paths, results, begun, background, None, "")
+def call(begun: float = 0.0, *, background: bool = False, edits: bool = False) -> Call:
+    paths, expected = ((FILE,), {FILE: ""}) if edits else ((), {})
+    return Call(1, "x", "s", "", "Bash", "/p", paths, expected, begun, background, None, "")
 
 
 RUN, EARLY, LATE = call(), call(1.0), call(8.0)
 JUST = call(3.9)
 SERVER = call(-3600.0, background=True)
-EDIT = call(expected=("new",))
+EDIT = call(edits=True)
 
 
 @pytest.mark.parametrize(
@@ -42,13 +41,13 @@ EDIT = call(expected=("new",))
 def test_the_table(
     digest: str, mine: list[Call], others: list[Call], is_hooked: bool, there: Verdict, gone: Verdict
 ) -> None:
-    changed = Change(FILE, digest, is_gone=False, changed_at=4.0)
+    changed = Change(FILE, is_gone=False, changed_at=4.0, is_expected=digest == "new")
     assert decide(changed, mine, others, is_hooked=is_hooked).verdict == there
-    removed = Change(FILE, "", is_gone=True, changed_at=4.0)
+    removed = Change(FILE, is_gone=True, changed_at=4.0)
     assert decide(removed, mine, others, is_hooked=is_hooked).verdict == gone
 
 
 def test_others_are_told_where_they_may_have_done_it() -> None:
-    change = Change(FILE, "x", is_gone=False, changed_at=4.0)
+    change = Change(FILE, is_gone=False, changed_at=4.0)
     assert decide(change, [EARLY], [EARLY], is_hooked=True).tells_them
     assert not decide(change, [JUST], [EARLY], is_hooked=True).tells_them

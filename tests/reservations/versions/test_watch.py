@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from interlock.reservations.errors import ReservationError
 from interlock.reservations.leases import calls
 from interlock.reservations.versions import store
-from interlock.reservations.versions.store import OverBoundError
 from tests.child import git
 from tests.refusals import raises_code
 from tests.reservations.versions.sharing import WORK, Sharing, make
@@ -66,14 +66,6 @@ def test_another_file_that_is_linked_over_a_held_one_stays_as_it_is(sharing: Sha
     assert sharing.read("bob.py") == "bob.py one\n"
 
 
-def test_a_hard_link_of_a_held_file_gets_its_content_back_too(sharing: Sharing) -> None:
-    os.link(sharing.root / "ann.py", sharing.root / "same.py")
-    sharing.hold("ann.py")
-    sharing.shell("echo x > same.py")
-    assert sharing.read("same.py") == WORK
-    assert (sharing.root / "ann.py").samefile(sharing.root / "same.py")
-
-
 def test_a_held_link_leads_where_it_led(sharing: Sharing) -> None:
     (sharing.root / "link.py").symlink_to("bob.py")
     assert calls.reserve(sharing.context("ann"), ["link.py"])["errors"] == []
@@ -112,7 +104,7 @@ def test_an_edit_that_another_call_took_away_before_a_look_is_written_again(shar
     sharing.hold("ann.py")
     sharing.before("bob")
     target = sharing.root / "ann.py"
-    sharing.before("ann", tool="Write", paths=[str(target)], results=lambda _: [b"second\n"])
+    sharing.before("ann", tool="Write", paths=[str(target)], writes="second\n")
     target.write_text("second\n")
     target.unlink()
     sharing.after("ann", tool="Write")
@@ -121,11 +113,22 @@ def test_an_edit_that_another_call_took_away_before_a_look_is_written_again(shar
     assert sharing.read("ann.py") == "second\n"
 
 
+def test_an_edit_is_kept_under_its_own_checkout_though_an_agent_of_another_looks(sharing: Sharing) -> None:
+    tree = sharing.root.parent / "tree"
+    git(sharing.root, "worktree", "add", "-q", str(tree))
+    sharing.hold("src/ann.py")
+    target = sharing.root / "src" / "ann.py"
+    sharing.before("ann", tool="Write", paths=[str(target)], writes="second\n")
+    target.write_text("second\n")
+    sharing.before("bob", root=tree)
+    assert {(row.root, row.path) for row in sharing.versions()} == {(str(sharing.root), "src/ann.py")}
+
+
 def test_an_edit_that_failed_is_not_written(sharing: Sharing) -> None:
     sharing.hold("ann.py")
     sharing.before("bob")
     target = str(sharing.root / "ann.py")
-    sharing.before("ann", tool="Write", paths=[target], results=lambda _: [b"second\n"])
+    sharing.before("ann", tool="Write", paths=[target], writes="second\n")
     sharing.after("ann", tool="Write", failed=True)
     assert sharing.read("ann.py") == WORK
 
@@ -227,19 +230,17 @@ def test_the_whole_checkout_removed_from_above_gives_the_held_files_back(sharing
     assert sharing.read("ann.py") == WORK
 
 
-def test_leases_of_a_store_that_is_gone_are_made_again(sharing: Sharing) -> None:
+def test_what_is_held_comes_back_though_the_store_is_gone(sharing: Sharing) -> None:
     sharing.hold("ann.py")
     sharing.shell("rm -rf .git/interlock ann.py")
     assert sharing.read("ann.py") == WORK
-    assert [row["pattern"] for row in calls.mine(sharing.context("ann"))["reservations"]] == ["ann.py"]
-    assert any("made again from a copy" in row.body for row in sharing.told("ann"))
 
 
 def test_what_cannot_be_kept_is_refused_before_the_call(sharing: Sharing, monkeypatch: pytest.MonkeyPatch) -> None:
     sharing.hold("ann.py")
     monkeypatch.setattr("interlock.reservations.versions.look.MAX_FILE_BYTES", 10)
     (sharing.root / "ann.py").write_text("much more than ten\n")
-    with raises_code(OverBoundError, "RSV910"):
+    with raises_code(ReservationError, "RSV910"):
         sharing.before("bob")
     assert sharing.run(lambda: None, by="ann") == [], "its holder goes on"
 
@@ -254,7 +255,7 @@ def test_held_contents_over_the_bound_are_refused_and_old_versions_make_room(
     assert sharing.read("ann.py") == "29" * 100
     assert len(sharing.versions("ann.py")) < 30
     (sharing.root / "ann.py").write_text("x" * 2001)
-    with raises_code(OverBoundError, "RSV910"):
+    with raises_code(ReservationError, "RSV910"):
         sharing.before("bob")
 
 
@@ -264,10 +265,9 @@ def no_room(*_: object, **_more: object) -> None:
 
 def test_a_full_disk_refuses_the_call_and_loses_nothing(sharing: Sharing, monkeypatch: pytest.MonkeyPatch) -> None:
     sharing.hold("ann.py")
-    monkeypatch.setattr("interlock.reservations.versions.store.INLINE_BYTES", 0)
-    monkeypatch.setattr("interlock.core.files.write_atomically", no_room)
+    monkeypatch.setattr(store.VersionRows, "keep", no_room)
     (sharing.root / "ann.py").write_text("newer\n")
-    with raises_code(OverBoundError, "RSV910") as caught:
+    with raises_code(ReservationError, "RSV910") as caught:
         sharing.before("bob")
     assert "No space left" in str(caught.value)
 
@@ -284,18 +284,3 @@ def test_what_cannot_be_put_back_is_said_and_stays_in_recover(
     sharing.shell("rm ann.py")
     assert "cannot be put back (Permission denied)" in sharing.told("ann")[0].body
     assert WORK in [sharing.kept(row) for row in sharing.versions("ann.py")]
-
-
-def test_large_contents_are_files_and_go_when_nothing_needs_them(
-    sharing: Sharing, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("interlock.reservations.versions.store.INLINE_BYTES", 5)
-    sharing.hold("ann.py")
-    sharing.shell("rm ann.py")
-    assert sharing.read("ann.py") == WORK
-    folder = Path(store.path_of(sharing.found)).parent / "contents"
-    assert len([*folder.iterdir()]) > 0
-    with store.opened(sharing.found).transaction() as tx:
-        tx.drop_file(str(sharing.root), "ann.py")
-        tx.forget(10**12)
-    assert [*folder.iterdir()] == []

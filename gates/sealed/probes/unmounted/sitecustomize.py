@@ -12,7 +12,7 @@ _OBSERVED = ("_pytest.config", "unittest")
 class _Loader(SourceFileLoader):
     def exec_module(self, module):
         super().exec_module(module)
-        file = os.path.join(_PROBES, "observer.py")
+        file = os.path.join(_PROBES, "python_observer.py")
         space = {"__name__": module.__name__, "FOLDER": _PROBES, "TARGET": vars(module)}
         exec(compile(self.get_data(file), file, "exec"), space)
 
