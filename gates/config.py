@@ -21,12 +21,14 @@ from interlock.gates.config_tables import (
     EnvelopeConfig,
     EvidenceConfig,
     GateConfig,
+    LandingConfig,
     Plain,
     PriceConfig,
     RoleConfig,
     RunConfig,
     Table,
     TicketsConfig,
+    TreesConfig,
 )
 from interlock.gates.errors import ConfigError, TreeError, config_problem
 from interlock.gates.patterns import compile_scope
@@ -52,6 +54,8 @@ class Config(Table):
         gates: Gate tables by id.
         envelope: How strictly answers are read.
         run: Budgets.
+        trees: What runs in trees of their own need.
+        landing: How approved runs get onto a branch.
         evidence: How pages are looked at.
         budget: What the agents of one task may spend.
         commands: Commands that agents may have run, by name; no shell.
@@ -69,6 +73,8 @@ class Config(Table):
     gates: Mapping[str, GateConfig] = field(default_factory=dict[str, GateConfig])
     envelope: EnvelopeConfig = field(default_factory=EnvelopeConfig)
     run: RunConfig = field(default_factory=RunConfig)
+    trees: TreesConfig = field(default_factory=TreesConfig)
+    landing: LandingConfig = field(default_factory=LandingConfig)
     evidence: EvidenceConfig = field(default_factory=EvidenceConfig)
     budget: BudgetConfig = field(default_factory=BudgetConfig)
     commands: Mapping[str, Argv] = field(default_factory=dict[str, tuple[str, ...]])
@@ -92,6 +98,8 @@ _MODELS: Final[Mapping[tuple[str, ...], type]] = {
     ("gates", "*"): GateConfig,
     ("envelope",): EnvelopeConfig,
     ("run",): RunConfig,
+    ("trees",): TreesConfig,
+    ("landing",): LandingConfig,
     ("evidence",): EvidenceConfig,
     ("budget",): BudgetConfig,
     ("prices", "*"): PriceConfig,

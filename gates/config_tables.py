@@ -31,12 +31,16 @@ class RoleConfig(Table):
         hands_over: Whether this build role may set READY_FOR_QA.
         certifies: The gate that this QA or review role alone may pass.
         replaces: The shipped role whose place, kind and gate this one takes.
+        candidates: How many of this build role work on a task, each in a tree of its own; the gates decide.
+        models: The models of the candidates, in turn, as `--model` takes them; without any, all are as the role is.
     """
 
     kind: RoleKind | None = None
     hands_over: bool | None = None
     certifies: str | None = None
     replaces: str | None = None
+    candidates: Annotated[int, Interval(ge=1, le=9)] | None = None
+    models: tuple[Annotated[str, MinLen(1)], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -103,6 +107,9 @@ class RunConfig(Table):
         max_progress: How many progress reports may come before a hand-over in one round of work.
         unchanged: Whether a hand-over that changed no file in scope is an error or a warning.
         reserve: Whether a run holds leases on its task's scope, and waits while others hold them.
+        outside: Whether files that an agent changed outside the scope are reported, or the hand-over is refused;
+            default: refused in a tree of its own, reported in the checkout, where others may work.
+        quiet_minutes: After so many minutes without a change of a file, a note says that an agent changes nothing.
     """
 
     max_reasks: Annotated[int, Interval(ge=0, le=20)] = 2
@@ -110,6 +117,44 @@ class RunConfig(Table):
     max_progress: Annotated[int, Interval(ge=0, le=100)] = 5
     unchanged: Literal["error", "warn"] = "error"
     reserve: bool = True
+    outside: Literal["refuse", "report"] | None = None
+    quiet_minutes: Annotated[float, Interval(ge=0.01, le=10_000)] = 10
+
+
+@dataclass(frozen=True)
+class TreesConfig(Table):
+    """`[trees]`: the trees of runs that do not work in the checkout.
+
+    Args:
+        copy: Files and folders that git ignores and that each tree gets a copy of, relative to the root.
+        setup: Commands that are run in a new tree before the task begins; no shell.
+        sandbox: Whether programs of agents are kept from the rest of the machine, where bubblewrap works.
+    """
+
+    copy: tuple[Annotated[str, MinLen(1)], ...] = ()
+    setup: tuple[Argv, ...] = ()
+    sandbox: Literal["auto", "off"] = "auto"
+
+
+@dataclass(frozen=True)
+class LandingConfig(Table):
+    """`[landing]`: how approved runs get onto a branch.
+
+    Args:
+        target: The branch; default: the one that is checked out.
+        remote: The remote that the branch is pushed to before it moves here; empty for none.
+        auto: Whether runs in trees of their own land as soon as they are approved.
+        batch: How many runs are judged together at most, and land as one commit.
+        message: The first line of a commit, with `{task_id}`, `{task}` and `{run}`.
+        trailers: Whether a commit names its run and its agents.
+    """
+
+    target: str = ""
+    remote: str = ""
+    auto: bool = False
+    batch: Annotated[int, Interval(ge=1, le=50)] = 1
+    message: Annotated[str, MinLen(1)] = "{task_id}: {task}"
+    trailers: bool = True
 
 
 @dataclass(frozen=True)

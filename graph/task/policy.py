@@ -59,6 +59,8 @@ class Policy:
         seals: How each sealed gate of the task is sealed, by gate id.
         sealing: What was frozen for them when the run was made; empty where nothing was.
         notify: The `[notify]` table: how people are notified of the run.
+        commit: The commit that was checked out when the run began; empty where there was none.
+        tree: The name of the run's own tree; empty for a run that works in the checkout.
     """
 
     protocol: Protocol
@@ -77,6 +79,8 @@ class Policy:
     seals: Mapping[str, Seal] = field(default_factory=dict[str, Seal])
     sealing: Mapping[str, Any] = field(default_factory=dict[str, Any])
     notify: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    commit: str = ""
+    tree: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Return the policy as JSON values."""
