@@ -2,8 +2,8 @@
 
 Nothing here knows how a tree is judged: a `Judge` is given, so that the same order serves any judge.
 
-What must never happen: the target is at a commit whose tree was not judged; a commit is judged against anything but what
-has landed; a failure is taken back without a word.
+What must never happen: the target is at a commit whose tree was not judged; a commit is judged against anything but
+what has landed; a failure is taken back without a word.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -100,6 +100,13 @@ class _Group:
     later: list[Member] = field(default_factory=list[Member])
 
 
+class _Red(NamedTuple):
+    """A batch that failed: its tree, and the tests."""
+
+    tree: str
+    tests: tuple[str, ...]
+
+
 @dataclass
 class Lander:
     """Lands members on the target of a repository.
@@ -125,33 +132,32 @@ class Lander:
             while waiting and len(group) < self.batch and not (group[0].alone or waiting[0].alone):
                 group.append(waiting.pop(0))
             later = list[Member]()
-            yield from self._land(group, frozenset(), (), later)
+            yield from self._land(group, None, later)
             # Those that conflict with others of their group alone: what became of these is known now.
             waiting[:0] = later
 
-    def _land(
-        self, group: Sequence[Member], failed: frozenset[str], doubtful: tuple[str, ...], later: list[Member]
-    ) -> Iterator[Landing]:
+    def _land(self, group: Sequence[Member], red: _Red | None, later: list[Member]) -> Iterator[Landing]:
         """Land a group.
 
         Args:
             group: The members.
-            failed: The tests that failed on a batch with these members.
-            doubtful: The same, if all others of that batch have landed: if these land too, its tree has passed.
-            later: Takes the members that conflict with others of the group.
+            red: The batch that failed and that the group is a part of.
+            later: Takes the members that conflict with others of the group alone.
         """
         for _ in range(_TRIES):
             ended, refusal, moved = list[Landing](), None, False
-            merge, verdict, flaky = None, Verdict(ok=False), tuple[str, ...]()
+            made, verdict, flaky = None, Verdict(ok=False), tuple[str, ...]()
             try:
                 self.repository.follow_remote()
                 made = self._merged(group)
                 ended, group = made.ended, made.members
                 later += made.later
-                if group:
-                    merge = Merge(made.head, made.commit, tuple(group))
-                    verdict, flaky = self._judged(merge, failed)
-                    moved = verdict.ok and self.repository.advance(merge.commit, merge.head)
+                if red is not None and made.tree == red.tree and len(group) > 1:
+                    # The others of the batch have landed, and this very tree has failed: only parts of it can pass.
+                    verdict = Verdict(ok=False, tests=red.tests)
+                elif group:
+                    verdict, flaky = self._judged(made, red)
+                    moved = verdict.ok and self.repository.advance(made.commit, made.head)
             except InterlockError as error:
                 refusal = error
             yield from map(self._said, ended)
@@ -159,13 +165,14 @@ class Lander:
             if refusal is not None:
                 text, fix, code = refusal.message, refusal.fix, refusal.code
                 yield self._said(Landing(runs, "refused", message=text, fix=fix, code=code))
-            elif merge is None:
+            elif made is None or not group:
                 return
             elif moved:
-                flaky = flaky or doubtful
-                yield self._said(Landing(runs, "landed", commit=merge.commit, flaky=flaky, how=verdict.how))
+                yield self._said(Landing(runs, "landed", commit=made.commit, flaky=flaky, how=verdict.how))
             elif not verdict.ok and len(group) > 1:
-                yield from self._split(group, verdict, later)
+                self.notice(runs, f"red together: {few(verdict.tests) or verdict.message}")
+                for part in self._parts(group, verdict.tests):
+                    yield from self._land(part, _Red(made.tree, verdict.tests), later)
             elif not verdict.ok:
                 yield self._said(self._red(group[0], verdict))
             else:
@@ -197,8 +204,11 @@ class Lander:
                 continue
             tree, conflicts = repository.merge(made.commit, member.work)
             if conflicts and made.members:
-                made.later.append(member)
-                continue
+                # With others of the group, which may not land, or with what has landed.
+                conflicts = repository.merge(head, member.work).conflicts
+                if not conflicts:
+                    made.later.append(member)
+                    continue
             if conflicts:
                 text = f"it conflicts with what has landed on {repository.target} in {few(conflicts)}"
                 fix = f"Start a new run of the task on {repository.target}, or merge by hand: {_by_hand(member)}"
@@ -222,31 +232,29 @@ class Lander:
         message = message_of(subject, tuple(dict.fromkeys(trailers)))
         return self.repository.commit(made.tree, (made.head, *(member.work for member in members)), message)
 
-    def _judged(self, merge: Merge, failed: frozenset[str]) -> tuple[Verdict, tuple[str, ...]]:
-        """Return the verdict on a merged tree, and the tests that failed at first; one that fails alone has two runs."""
-        runs = [member.run_id for member in merge.members]
+    def _judged(self, made: _Group, red: _Red | None) -> tuple[Verdict, tuple[str, ...]]:
+        """Return the verdict on a merged tree, and the tests that failed on this tree before they passed."""
+        runs, merge = [member.run_id for member in made.members], Merge(made.head, made.commit, tuple(made.members))
         self.notice(runs, f"judging {count(runs, 'run')} on {self.repository.target}")
         verdict = self.judge(merge)
+        if verdict.ok:
+            return verdict, red.tests if red is not None and red.tree == made.tree else ()
         # What failed in the batch, too, has failed twice.
-        known = verdict.unjudged or (verdict.tests and failed.issuperset(verdict.tests))
-        if verdict.ok or known or len(runs) > 1:
+        known = verdict.tests and red is not None and {*red.tests}.issuperset(verdict.tests)
+        if len(runs) > 1 or verdict.unjudged or known:
             return verdict, ()
         self.notice(runs, f"failed: {few(verdict.tests) or verdict.message}; once more")
         again = self.judge(merge)
-        return again, (verdict.tests or ("the gate",)) if again.ok else ()
+        return again, verdict.tests if again.ok else ()
 
-    def _split(self, members: Sequence[Member], verdict: Verdict, later: list[Member]) -> Iterator[Landing]:
-        """Land the parts of a red batch: halves, or one by one."""
-        self.notice([row.run_id for row in members], f"red together: {few(verdict.tests) or verdict.message}")
-        size = 1 if len(members) <= _BISECTED_TO else (len(members) + 1) // 2
-        all_landed = True
-        for first in range(0, len(members), size):
-            doubtful = verdict.tests if all_landed and first + size >= len(members) else ()
-            before = len(later)
-            for landing in self._land(members[first : first + size], frozenset(verdict.tests), doubtful, later):
-                all_landed = all_landed and landing.state == "landed"
-                yield landing
-            all_landed = all_landed and len(later) == before
+    def _parts(self, group: Sequence[Member], tests: Sequence[str]) -> list[Sequence[Member]]:
+        """Return the parts of a red batch: without those who changed a file of its failing tests, and they; else halves."""
+        files = {test.partition("::")[0] for test in tests}
+        suspects = [row for row in group if not files.isdisjoint(self.repository.changes(row.parent, row.work))]
+        if 0 < len(suspects) < len(group):
+            return [[row for row in group if row not in suspects], suspects]
+        size = 1 if len(group) <= _BISECTED_TO else (len(group) + 1) // 2
+        return [group[first : first + size] for first in range(0, len(group), size)]
 
     def _red(self, member: Member, verdict: Verdict) -> Landing:
         run = (member.run_id,)

@@ -61,7 +61,7 @@ def land_and_show(
     with console.status("landing") as status:
 
         def notice(step: Mapping[str, Any]) -> None:
-            line = ": ".join(filter(None, (few(step["runs"]), step["line"])))
+            line = f"{step['line']} ({few(step['runs'])})" if step["runs"] else step["line"]
             status.update(line)
             if not console.is_terminal:
                 seldom(line)
