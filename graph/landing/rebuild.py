@@ -64,6 +64,6 @@ def rebuild(root: Path, run: Approved, conflict: Conflict) -> str:
     Raises:
         GraphError: It cannot begin.
     """
-    message = f"run {run.run_id} cannot be begun anew in {root} yet"
+    message = f"no new run of {run.task.task_id} can begin on {conflict.head[:12]} in {root} yet"
     fix = "Start a new run of the task: `interlock run TASK.toml`."
     raise GraphError(message, fix, CONFLICT)

@@ -47,8 +47,8 @@ def test_two_landers_at_once_land_everything_once(project: Project) -> None:
     root = project.root
     runs = [run_apart(project, f"T-{number}", {f"src/t{number}.txt": "t\n"}) for number in range(4)]
     with ThreadPoolExecutor() as pool:
-        done = [*pool.map(lambda names: warm.interlock(root, "land", *names), (runs[:3], runs[1:]))]
-    assert [(each.returncode, each.stderr) for each in done if each.returncode] == []
+        begun = [pool.submit(warm.interlock, root, "land", *names) for names in (runs[:3], runs[1:])]
+    assert [(each.result().returncode, each.result().stderr) for each in begun if each.result().returncode] == []
     assert sorted(lines_of(root)) == ["Start", *(f"T-{number}: Do T-{number}" for number in range(4))]
     assert git(root, "status", "--porcelain") == ""
     assert (queue_of(root), verify_journal(root).verdict) == ([], "whole")
@@ -125,7 +125,8 @@ def test_a_commit_of_nobody_does_not_land_with_a_run(project: Project) -> None:
     git(project.root, "commit", "-q", "--allow-empty", "-m", "Of a person")
     run_id = run_apart(project, "A-1", {"src/c.txt": "c\n"})
     (found,) = land(project.root, [run_id], target="main")
-    assert (found.state, found.code, lines_of(project.root)) == ("refused", "LND702", ["Start"])
+    assert found.finding is not None
+    assert (found.state, found.finding.code, lines_of(project.root)) == ("refused", "LND702", ["Start"])
 
 
 def test_the_builder_of_a_conflict_knows_both_sides_and_has_what_merges(project: Project) -> None:

@@ -36,7 +36,7 @@ def test_a_run_in_the_checkout_lands_where_its_work_lies(project: Project) -> No
         *("M", "src/a.txt", "D", "src/b.txt", "A", "src/new/c.txt")
     ]
     again = json.loads(command(root, "land", run_id, "--json").stdout)
-    assert [row["message"] for row in again["landings"]] == ["it has landed before"]
+    assert [row["how"] for row in again["landings"]] == ["before"]
     assert lines_of(root) == ["A-1: Do A-1", "Start"]
 
 
@@ -71,7 +71,7 @@ def test_work_is_judged_again_beside_what_has_landed(project: Project) -> None:
     found = {row["run_ids"][0]: row for row in json.loads(done.stdout)["landings"]}
     assert {run: row["state"] for run, row in found.items()} == {"A-1.1": "landed", "B-1.1": "red", "D-1.1": "conflict"}
     assert (found["A-1.1"]["how"], found["B-1.1"]["tests"]) == ("run", ["GATE-TESTS"])
-    assert (found["D-1.1"]["files"], "run A-1.1" in found["D-1.1"]["message"]) == (["src/a.txt"], True)
+    assert (found["D-1.1"]["files"], "run A-1.1" in found["D-1.1"]["finding"]["message"]) == (["src/a.txt"], True)
     assert (done.returncode, lines_of(root)) == (1, ["A-1: Do A-1", "Start"])
     assert command(root, "queue", "release", "C-1").returncode == 0
     shown = command(root, "land", "C-1")
@@ -145,7 +145,8 @@ def test_a_run_without_a_sealed_gate_lands_where_nothing_has_landed_since(projec
     run_apart(project, "A-1", {"src/c.txt": "c\n"})
     run_apart(project, "B-1", {"src/d.txt": "d\n"})
     done = json.loads(command(root, "land", "A-1", "B-1", "--json").stdout)
-    assert [(row["state"], row["code"]) for row in done["landings"]] == [("landed", ""), ("refused", "LND705")]
+    assert [row["state"] for row in done["landings"]] == ["landed", "refused"]
+    assert done["landings"][1]["finding"]["code"] == "LND705"
     assert command(root, "commit", "B-1").returncode == 0
     git(root, "merge", "-q", "--no-edit", "interlock/B-1.1")
     done = json.loads(command(root, "land", "B-1", "--json").stdout)
