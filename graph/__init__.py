@@ -13,10 +13,12 @@ if TYPE_CHECKING:
     from interlock.graph.ending import abandon, abandon_ticket, ended_runs, remove
     from interlock.graph.engine.folder import find_run, list_runs, runs_of, journal_path, journal_run, snapshots_path
     from interlock.graph.engine.folder import state_dir
-    from interlock.graph.errors import ANSWER, CODES as RUN_CODES, COMMENT, GraphError, RULES as RUN_RULES
+    from interlock.graph.errors import ANSWER, CODES as RUN_CODES, COMMENT, GraphError, RULES as RUN_RULES, TREE
     from interlock.graph.errors import RunBusyError, RunDamagedError, TaskError, UnknownRunError
+    from interlock.graph.task.apart import Start, start_apart
     from interlock.graph.task.background import Drives
     from interlock.graph.task.build import task_graph
+    from interlock.graph.task.clone import commit_of_changes, prune_trees, target_commit, unsaved
     from interlock.graph.task.comments import Comment, comments, comments_go_to
     from interlock.graph.task.explain import Wait, explain_run, explanation_text, run_summary, status_text, tree_after
     from interlock.graph.task.kept_evidence import EvidenceCheck, check_evidence, present_path
@@ -61,6 +63,7 @@ __all__ = [
     "SPECS",
     "TICKET",
     "TICKET_RULES",
+    "TREE",
     "UNANSWERED",
     "WAYS",
     "AgentOutcome",
@@ -84,6 +87,7 @@ __all__ = [
     "RunStatus",
     "RunStore",
     "RunView",
+    "Start",
     "Task",
     "TaskError",
     "Ticket",
@@ -107,6 +111,7 @@ __all__ = [
     "comment",
     "comments",
     "comments_go_to",
+    "commit_of_changes",
     "content_of",
     "drive",
     "earlier",
@@ -142,6 +147,7 @@ __all__ = [
     "present_path",
     "products_of",
     "progress_since",
+    "prune_trees",
     "put_back_of",
     "remove",
     "route",
@@ -150,17 +156,20 @@ __all__ = [
     "sealing_error",
     "snapshots_path",
     "staffed",
+    "start_apart",
     "start_run",
     "state_dir",
     "status_mermaid",
     "status_text",
     "summary_text",
+    "target_commit",
     "task_from_mapping",
     "task_graph",
     "ticket_explanation_text",
     "ticket_summary",
     "transition_table",
     "tree_after",
+    "unsaved",
     "vacant_roles",
     "verify_journal",
     "view_run",
