@@ -31,7 +31,16 @@ from interlock.core.files import write_atomically
 from interlock.core.locks import locked
 from interlock.gates.config import FILE, Config, load_config
 from interlock.gates.registry import build_protocol
-from interlock.gates.sealed import DEFAULT_KEEP, TREE_VARIABLE, Store, kept_places, level, place_of, seals
+from interlock.gates.sealed import (
+    DEFAULT_KEEP,
+    TREE_VARIABLE,
+    Store,
+    is_below,
+    kept_places,
+    level,
+    place_of,
+    seals,
+)
 from interlock.graph.engine.folder import list_runs, state_dir
 from interlock.graph.errors import TREE, GraphError
 from interlock.graph.task.store import RunStore
@@ -157,12 +166,16 @@ def make(root: Path, commit: str) -> Clone:
     """
     config = load_config(root)
     top, relative = place_of(root)
+    kept = tuple(kept_places(top, relative, _names(config)))
+    own = os.path.realpath(os.path.dirname(__file__))  # noqa: PTH120
+    if is_below(own, (os.fspath(top),)) and not is_below(own, kept):
+        message = f"Interlock itself runs from {own}, in the checkout, where an agent could change it"
+        raise GraphError(message, "Install Interlock outside of the checkout, such as with `pipx install`.", TREE)
     state_dir(root)
     (root / "artifacts").mkdir(exist_ok=True)
     folder = _folder(top) / f"t-{token_hex(4)}"
     mounted = level() == "namespaces"
-    kept = _kept(top, relative, config) if mounted and not config.trees.setup else ()
-    clone = Clone(folder, top, relative, commit, kept, mounted)
+    clone = Clone(folder, top, relative, commit, kept if mounted and not config.trees.setup else (), mounted)
     folder.mkdir(parents=True)
     with clone.used():
         try:
@@ -251,11 +264,10 @@ def _objects(top: Path) -> str:
     return os.path.realpath(os.fsdecode(done.output.rstrip(b"\n")))
 
 
-def _kept(top: Path, relative: str, config: Config) -> tuple[str, ...]:
-    """Return the places of the checkout that its gates keep, those of dependencies in any case."""
+def _names(config: Config) -> set[str]:
+    """Return the names of what the gates of a project keep, those of dependencies in any case."""
     rows = seals(config, build_protocol(config), in_git=True).values()
-    names = {*DEFAULT_KEEP, *(name for seal in rows for name in seal.keep)}
-    return tuple(kept_places(top, relative, names))
+    return {*DEFAULT_KEEP, *(name for seal in rows for name in seal.keep)}
 
 
 def _clone(clone: Clone) -> None:

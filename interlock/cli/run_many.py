@@ -1,9 +1,9 @@
 """Several tasks at once, each in a tree of its own: begun, driven side by side, and summed up."""
 
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -83,9 +83,7 @@ def check_clean(folder: Path, *, with_changes: bool) -> None:
             graph.TREE,
         )
     if new and not with_changes:
-        text = (
-            f"note: {count(len(new), 'new file')} that git does not track {'is' if len(new) == 1 else 'are'} in no tree"
-        )
+        text = f"note: {count(len(new), 'new file')} of the checkout will be in no tree, since git does not track it"
         talk().print(f"{text}: {', '.join(new[:5])}", style="yellow", markup=False)
 
 
@@ -123,20 +121,21 @@ def drive_job(folder: Path, job: Job, *, as_json: bool) -> None:
     """Drive the run of a job, and say what happens on lines that begin with its id."""
     console = Prefixed(job.run_id)
     screen = Screen(console, live=False, answering=())
-    with ExitStack() as stack:
-        notices: list[Callable[[Mapping[str, Any]], None]] = [screen.notice]
-        stack.enter_context(screen)
-        if as_json:
-            again = f"interlock resume {job.run_id}"
-            events = stack.enter_context(EventStream.on_stdout(job.run_id, job.task.task_id, again=again))
-            notices.append(events.notice)
+    notices: list[Callable[[Mapping[str, Any]], None]] = [screen.notice]
+    events = None
+    if as_json:
+        again = f"interlock resume {job.run_id}"
+        events = EventStream.begun(job.run_id, job.task.task_id, sys.stdout, again=again)
+        notices.append(events.notice)
 
-        def notice(step: Mapping[str, Any]) -> None:
-            for each in notices:
-                each(step)
+    def notice(step: Mapping[str, Any]) -> None:
+        for each in notices:
+            each(step)
 
+    with screen:
         job.view = graph.drive(job.run_id, root=folder, notice=notice)
-        notice({"kind": "summary", **graph.run_summary(job.view, folder)}) if as_json else None
+    if events is not None:
+        events.notice({"kind": "summary", **graph.run_summary(job.view, folder)})
     console.print(job.end, markup=False, style="green" if job.end == "APPROVED" else "red")
 
 
