@@ -41,12 +41,10 @@ from interlock.gates.sealed import (
     place_of,
     seals,
 )
-from interlock.graph.engine.folder import list_runs, state_dir
+from interlock.graph.engine.folder import RECORD_VARIABLE, list_runs, state_dir
 from interlock.graph.errors import TREE, GraphError
 from interlock.graph.task.store import RunStore
 
-RECORD_VARIABLE: Final = "INTERLOCK_RECORD"
-"""Inside a tree at its own path, the root of the checkout, where the record lies."""
 _GIT_SECONDS: Final = 600.0
 _ABOUT: Final = "tree.json"
 

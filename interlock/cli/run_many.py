@@ -48,8 +48,11 @@ class Prefixed(Console):
         super().__init__(stderr=True, highlight=False, soft_wrap=True)
         self._name = name
 
-    def print(self, *objects: Any, **options: Any) -> None:  # noqa: D102 - as in the base
-        super().print(self._name, *objects, **options)
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Print as a console does, each line of a text with the name before it."""
+        for each in objects:
+            for line in each.splitlines() if isinstance(each, str) else [each]:
+                super().print(self._name, line, **options)
 
 
 def task_files(paths: Sequence[Path]) -> list[Path]:
