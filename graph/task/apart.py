@@ -22,6 +22,7 @@ from interlock.graph.task.progress import Notice
 from interlock.graph.task.task import Task
 
 Line: TypeAlias = Mapping[str, Any]
+_MAX_CHARS: Final = 500
 _TAIL_BYTES: Final = 1000
 _ERRORS: Final[Mapping[str, type[RunnerError] | type[RunBusyError]]] = {
     RunnerError.code: RunnerError,
@@ -129,7 +130,7 @@ def _ask(clone: Clone, request: Line, notice: Notice) -> Any:
         if code in _ERRORS:
             raise _ERRORS[code](message, fix)
         raise SealError(code, message, fix) if code.startswith(("SEAL", "HELD")) else GraphError(message, fix, code)
-    message = (
-        f"the process in the tree ended with status {ended.status}: {complaints[-800:].decode('utf-8', 'replace')}"
-    )
+    # Of a traceback the last line says what happened.
+    said_last = complaints.decode("utf-8", "replace").rstrip().rpartition("\n")[2][:_MAX_CHARS] or "nothing"
+    message = f"the process in the tree {clone.name} ended with status {ended.status}, and said: {said_last}"
     raise GraphError(message, "Do what it says, and resume the run.", TREE)

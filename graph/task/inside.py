@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import sys
 import threading
 from collections.abc import Mapping
@@ -10,9 +11,12 @@ from typing import Any, BinaryIO
 
 from interlock.core import process
 from interlock.core.errors import InterlockError
+from interlock.envelope.protocol import EVIDENCE_KEYS
 from interlock.gates.config import load_config
+from interlock.graph.engine.folder import record_of
 from interlock.graph.errors import TREE, GraphError
 from interlock.graph.task.runs import drive, start_run
+from interlock.graph.task.store import RunStore
 from interlock.graph.task.task import Task
 
 _SETUP_SECONDS = 1800.0
@@ -83,7 +87,18 @@ def _drive(root: Path, request: Mapping[str, Any], say: _Said) -> str:
         asks=request["asks"],
         notice=lambda step: say({"notice": step}),
     )
+    _keep_evidence(root, request["run"])
     return ""
+
+
+def _keep_evidence(root: Path, run_id: str) -> None:
+    """Copy what the run's evidence is to the checkout, where the tree does not lie at its path."""
+    if (home := record_of(root)) != root:
+        task_id = RunStore(root, run_id).load()[0].task_id
+        for key in EVIDENCE_KEYS:
+            source = root / "artifacts" / key / task_id
+            if source.is_dir():
+                shutil.copytree(source, home / "artifacts" / key / task_id, symlinks=True, dirs_exist_ok=True)
 
 
 if __name__ == "__main__":

@@ -97,8 +97,8 @@ def run_many(
     rows = [Job(task) for task in tasks]
     again = f"interlock resume RUN{root_words(folder)}"
     with stops_at_once(f"stopped; the runs are kept. Go on with: {again}"), ThreadPoolExecutor(jobs) as pool:
-        # Listed, so that an unexpected error of one is raised here.
-        list(pool.map(lambda job: _run(folder, job, begin, as_json=as_json), rows))
+        for future in [pool.submit(_run, folder, job, begin, as_json=as_json) for job in rows]:
+            future.result()
     return rows, _exit_code(rows)
 
 
