@@ -23,7 +23,6 @@ from interlock.graph.task.task import Task
 
 Line: TypeAlias = Mapping[str, Any]
 _MAX_CHARS: Final = 500
-_TAIL_BYTES: Final = 1000
 _ERRORS: Final[Mapping[str, type[RunnerError] | type[RunBusyError]]] = {
     RunnerError.code: RunnerError,
     RunBusyError.code: RunBusyError,

@@ -177,8 +177,8 @@ def make(root: Path, commit: str) -> Clone:
     folder.mkdir(parents=True)
     with clone.used():
         try:
-            for name in ("objects", "clients"):
-                (folder / name).mkdir()
+            for name in ("objects", "clients/tmp"):
+                (folder / name).mkdir(parents=True)
             _clone(clone)
             _copy(root, clone, config)
             about = asdict(clone) | {"folder": "", "top": os.fspath(top)}
