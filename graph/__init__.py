@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from interlock.graph.engine.folder import state_dir
     from interlock.graph.errors import ANSWER, CODES as RUN_CODES, COMMENT, GraphError, RULES as RUN_RULES, TREE
     from interlock.graph.errors import RunBusyError, RunDamagedError, TaskError, UnknownRunError
+    from interlock.graph.landing.land import land
+    from interlock.graph.landing.lander import Landing
+    from interlock.graph.landing.queue import LANDED, Landed, Queued, hold, landed_of, move, queue_of
+    from interlock.graph.landing.work import commit_run
     from interlock.graph.task.apart import Start, start_apart
     from interlock.graph.task.background import Drives
     from interlock.graph.task.build import task_graph
@@ -55,6 +59,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ANSWER",
     "COMMENT",
+    "LANDED",
     "MINIMAL_FIELDS",
     "PLACEHOLDER",
     "POC",
@@ -76,12 +81,15 @@ __all__ = [
     "EvidenceCheck",
     "GraphError",
     "HandOver",
+    "Landed",
+    "Landing",
     "MinimalResponse",
     "MinimalTicket",
     "Outcome",
     "PipelineSpec",
     "Policy",
     "Question",
+    "Queued",
     "RunBusyError",
     "RunDamagedError",
     "RunStatus",
@@ -112,6 +120,7 @@ __all__ = [
     "comments",
     "comments_go_to",
     "commit_of_changes",
+    "commit_run",
     "content_of",
     "drive",
     "earlier",
@@ -126,16 +135,20 @@ __all__ = [
     "frozen_of",
     "give_up",
     "hand_overs",
+    "hold",
     "in_git",
     "journal_path",
     "journal_run",
     "keep_files",
     "keeping_base",
     "key_variables",
+    "land",
+    "landed_of",
     "left_changed",
     "list_runs",
     "load_task",
     "make_policy",
+    "move",
     "no_task_run",
     "outcome_of",
     "parse_head",
@@ -149,6 +162,7 @@ __all__ = [
     "progress_since",
     "prune_trees",
     "put_back_of",
+    "queue_of",
     "remove",
     "route",
     "run_summary",

@@ -36,6 +36,7 @@ _Notice: TypeAlias = Callable[[Mapping[str, Any]], None]
 @click.option("--jobs", type=click.IntRange(1, 64), default=3, show_default=True, help="How many tasks run at once.")
 @click.option("--apart", is_flag=True, help="Run one task in a tree of its own, too.")
 @click.option("--here", is_flag=True, help="Run in the checkout, several tasks one after the other.")
+@click.option("--land", is_flag=True, help="Land each run in a tree of its own once it is APPROVED.")
 @click.option("--with-changes", is_flag=True, help="Take along what is not committed into the trees.")
 @accept_option
 @root_option
@@ -46,6 +47,7 @@ def run_command(
     jobs: int,
     apart: bool,
     here: bool,
+    land: bool,
     with_changes: bool,
     accept_base: bool,
     root: Path | None,
@@ -64,9 +66,11 @@ def run_command(
         tasks = [graph.staffed(graph.load_task(file), config, folder, models) for file in files]
         commit = graph.target_commit(folder, config.landing.target)
         commit = graph.commit_of_changes(folder, commit) if with_changes else commit
-        rows, code = run_many(folder, tasks, graph.Start(commit, accept_base=accept_base), jobs=jobs, as_json=as_json)
+        begin = graph.Start(commit, accept_base=accept_base)
+        land = land or config.landing.auto
+        rows, code = run_many(folder, tasks, begin, jobs=jobs, land=land, as_json=as_json)
         if not as_json:
-            show_jobs(rows)
+            show_jobs(rows, folder)
         sys.exit(code)
     codes = [_run_here(folder, file, models, accept_base=accept_base, as_json=as_json) for file in files]
     sys.exit(next((code for code in codes if code), Exit.GOOD))
@@ -183,6 +187,8 @@ def drive_and_show(
     view, summary = _shown(run_id, task_id, screen, drive, summarized, again=resume, as_json=as_json)
     if not as_json:
         show_summary(summary, folder)
+        if view.status == "APPROVED" and view.policy.commit:
+            click.echo(f"{'next':<12}interlock land {run_id}{root_words(folder)}")
     return exit_code(view)
 
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from threading import Lock
+from typing import Any, Final
 
 import click
 from rich.console import Console
@@ -19,17 +20,22 @@ from interlock.cli.screen import Screen, Sparse
 from interlock.core.errors import Exit, InterlockError
 from interlock.core.text import count
 
+_LANDING: Final = Lock()
+_REBUILDS: Final = 2
+"""So often a run that conflicts goes back to its builder."""
+
 
 @dataclass
 class Job:
     """One task of several: how it began, and where it ended.
 
-    `why` is what stopped it, where no view tells.
+    `why` is what stopped it, where no view tells; `landing` is how it landed, where that was tried.
     """
 
     task: graph.Task
     run_id: str = ""
     view: graph.RunView | None = None
+    landing: graph.Landing | None = None
     why: str = ""
     seconds: float = 0.0
 
@@ -38,6 +44,8 @@ class Job:
         """Where it ended, in a word."""
         if self.view is None:
             return "stopped" if self.run_id else "not begun"
+        if self.landing is not None:
+            return self.landing.state
         return "waiting" if self.view.phase == "waiting" else str(self.view.status)
 
 
@@ -91,18 +99,21 @@ def check_clean(folder: Path, *, with_changes: bool) -> None:
 
 
 def run_many(
-    folder: Path, tasks: Sequence[graph.Task], begin: graph.Start, *, jobs: int, as_json: bool
+    folder: Path, tasks: Sequence[graph.Task], begin: graph.Start, *, jobs: int, land: bool, as_json: bool
 ) -> tuple[list[Job], int]:
-    """Run tasks, at most `jobs` at a time, each in a tree of its own; return them with the exit code."""
+    """Run tasks, at most `jobs` at a time, each in a tree of its own; return them with the exit code.
+
+    With `land` each lands once it is approved.
+    """
     rows = [Job(task) for task in tasks]
     again = f"interlock resume RUN{root_words(folder)}"
     with stops_at_once(f"stopped; the runs are kept. Go on with: {again}"), ThreadPoolExecutor(jobs) as pool:
-        for future in [pool.submit(_run, folder, job, begin, as_json=as_json) for job in rows]:
+        for future in [pool.submit(_run, folder, job, begin, land=land, as_json=as_json) for job in rows]:
             future.result()
     return rows, _exit_code(rows)
 
 
-def _run(folder: Path, job: Job, begin: graph.Start, *, as_json: bool) -> None:
+def _run(folder: Path, job: Job, begin: graph.Start, *, land: bool, as_json: bool) -> None:
     started, console = time.monotonic(), Prefixed(job.task.task_id)
     try:
         job.run_id = graph.start_apart(
@@ -113,6 +124,8 @@ def _run(folder: Path, job: Job, begin: graph.Start, *, as_json: bool) -> None:
             progress=Sparse.on(console),
         )
         drive_job(folder, job, as_json=as_json)
+        if land and job.end == "APPROVED":
+            land_job(folder, job, as_json=as_json)
     except InterlockError as error:
         job.why = f"{error.code} {error.message} {error.fix}"
         console.print(f"stopped: {job.why}", style="red", markup=False)
@@ -142,20 +155,41 @@ def drive_job(folder: Path, job: Job, *, as_json: bool) -> None:
     console.print(job.end, markup=False, style="green" if job.end == "APPROVED" else "red")
 
 
+def land_job(folder: Path, job: Job, *, as_json: bool = False) -> None:
+    """Land the run of a job; one that conflicts with what has landed goes back to its builder, and lands then."""
+    for _ in range(1 + _REBUILDS):
+        console = Prefixed(job.run_id)
+        said = Sparse.on(console)
+        with _LANDING:  # what lands is judged on what has landed
+            (job.landing,) = graph.land(folder, [job.run_id], notice=lambda step: said(step["line"]))
+        if not job.landing.rebuilt:
+            break
+        console.print(f"{job.landing.message}; run {job.landing.rebuilt} begins", style="yellow", markup=False)
+        job.run_id, job.landing = job.landing.rebuilt, None
+        drive_job(folder, job, as_json=as_json)
+        if job.end != "APPROVED":
+            return
+    job.why = job.landing.message if job.landing and job.landing.state != "landed" else ""
+
+
 def _exit_code(rows: Sequence[Job]) -> int:
     if any(job.view is None for job in rows):
         return Exit.USAGE
     if any(job.view is not None and job.view.phase == "waiting" for job in rows):
         return Exit.WAITING
-    return Exit.GOOD if all(job.end == "APPROVED" for job in rows) else Exit.REFUSED
+    return Exit.GOOD if all(job.end in ("APPROVED", "landed") for job in rows) else Exit.REFUSED
 
 
-def show_jobs(rows: Sequence[Job]) -> None:
-    """Print where each task ended."""
+def show_jobs(rows: Sequence[Job], folder: Path) -> None:
+    """Print where each task ended, and what to do next."""
 
     def cells(job: Job) -> Iterator[object]:
         reasons = () if job.view is None else job.view.values.get("fail_reasons", ())
-        yield from (job.run_id or job.task.task_id, job.end, f"{job.seconds:.0f} s", job.task.task)
-        yield job.why or "; ".join(reasons[:1])
+        yield from (job.run_id or job.task.task_id, job.end, f"{job.seconds:.0f} s")
+        yield job.landing.commit[:12] if job.landing else ""
+        yield from (job.task.task, job.why or "; ".join(reasons[:1]))
 
-    show_table("", ("run", "end", "time", "task", "why"), [list(cells(job)) for job in rows], wrap="why")
+    head = ("run", "end", "time", "commit", "task", "why")
+    show_table("", head, [list(cells(job)) for job in rows], wrap="why")
+    if ready := [job.run_id for job in rows if job.end == "APPROVED"]:
+        click.echo(f"next: interlock land {' '.join(ready)}{root_words(folder)}")
