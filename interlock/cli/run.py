@@ -60,9 +60,10 @@ def run_command(
     folder, files = resolve_root(root), task_files(paths)
     if here and apart:
         raise click.UsageError("--here and --apart contradict each other; leave one out")
-    if apart or (len(files) > 1 and not here):
+    config = load_config(folder)
+    several = len(files) > 1 or any((row.candidates or 1) > 1 for row in config.roles.values())
+    if apart or (several and not here):
         check_clean(folder, with_changes=with_changes)
-        config = load_config(folder)
         tasks = [graph.staffed(graph.load_task(file), config, folder, models) for file in files]
         commit = graph.target_commit(folder, config.landing.target)
         commit = graph.commit_of_changes(folder, commit) if with_changes else commit

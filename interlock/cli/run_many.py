@@ -19,6 +19,7 @@ from interlock.cli.interrupt import stops_at_once
 from interlock.cli.screen import Screen, Sparse
 from interlock.core.errors import Exit, InterlockError
 from interlock.core.text import count
+from interlock.gates.config import load_config
 
 _LANDING: Final = Lock()
 _REBUILDS: Final = 2
@@ -38,6 +39,11 @@ class Job:
     landing: graph.Landing | None = None
     why: str = ""
     seconds: float = 0.0
+
+    def fail(self, error: InterlockError) -> None:
+        """Note, and say, what stopped it."""
+        self.why = f"{error.code} {error.message} {error.fix}"
+        Prefixed(self.run_id or self.task.task_id).print(f"stopped: {self.why}", style="red", markup=False)
 
     @property
     def end(self) -> str:
@@ -114,26 +120,35 @@ def run_many(
 
 
 def _run(folder: Path, job: Job, begin: graph.Start, *, land: bool, as_json: bool) -> None:
-    started, console = time.monotonic(), Prefixed(job.task.task_id)
+    started = time.monotonic()
     try:
-        job.run_id = graph.start_apart(
-            folder,
-            job.task,
-            begin,
-            warn=lambda text: console.print(f"warning: {text}", style="yellow", markup=False),
-            progress=Sparse.on(console),
-        )
-        drive_job(folder, job, as_json=as_json)
+        candidates = graph.candidates_of(job.task, load_config(folder), folder)
+        if candidates:
+            _best(folder, job, [Job(task) for task in candidates], begin, as_json=as_json)
+        else:
+            begin_job(folder, job, begin)
+            drive_job(folder, job, as_json=as_json)
         if land and job.end == "APPROVED":
             land_job(folder, job, as_json=as_json)
     except InterlockError as error:
-        job.why = f"{error.code} {error.message} {error.fix}"
-        console.print(f"stopped: {job.why}", style="red", markup=False)
+        job.fail(error)
     finally:
         job.seconds = time.monotonic() - started
 
 
-def drive_job(folder: Path, job: Job, *, as_json: bool) -> None:
+def begin_job(folder: Path, job: Job, begin: graph.Start) -> None:
+    """Begin the run of a job in a tree of its own."""
+    console = Prefixed(job.task.task_id)
+    job.run_id = graph.start_apart(
+        folder,
+        job.task,
+        begin,
+        warn=lambda text: console.print(f"warning: {text}", style="yellow", markup=False),
+        progress=Sparse.on(console),
+    )
+
+
+def drive_job(folder: Path, job: Job, *, as_json: bool, until: str = "") -> None:
     """Drive the run of a job, and say what happens on lines that begin with its id."""
     console = Prefixed(job.run_id)
     screen = Screen(console, live=False, answering=())
@@ -149,19 +164,54 @@ def drive_job(folder: Path, job: Job, *, as_json: bool) -> None:
             each(step)
 
     with screen:
-        job.view = graph.drive(job.run_id, root=folder, notice=notice)
+        job.view = graph.drive(job.run_id, root=folder, notice=notice, until=until)
     if events is not None:
         events.notice({"kind": "summary", **graph.run_summary(job.view, folder)})
-    console.print(job.end, markup=False, style="green" if job.end == "APPROVED" else "red")
+    console.print(job.end, markup=False, style="green" if job.end in ("APPROVED", until) else "red")
+
+
+def _best(folder: Path, job: Job, candidates: Sequence[Job], begin: graph.Start, *, as_json: bool) -> None:
+    """Run the candidates of a task, and take the best one on; `job` becomes that one."""
+
+    def build(row: Job) -> None:
+        try:
+            begin_job(folder, row, begin)
+            drive_job(folder, row, as_json=as_json, until=graph.BEFORE_REVIEW)
+        except InterlockError as error:  # the others may do better
+            row.fail(error)
+
+    with ThreadPoolExecutor(len(candidates)) as pool:
+        for future in [pool.submit(build, row) for row in candidates]:
+            future.result()
+    every = [row.run_id for row in candidates if row.run_id]
+    green, console = graph.green_of(folder, every), Prefixed(job.task.task_id)
+    sizes = ", ".join(f"{row.run_id} ({count(row.lines, 'line')})" for row in green) or "none"
+    console.print(f"{len(green)} of {count(len(candidates), 'candidate')} passed the gates: {sizes}", markup=False)
+    # Where none passed, the first one says why.
+    best = candidates[0]
+    for row in green:
+        best = next(each for each in candidates if each.run_id == row.run_id)
+        graph.keep_choice(folder, row.run_id, green, every)
+        drive_job(folder, best, as_json=as_json)
+        if best.end == "APPROVED":
+            break
+    job.task, job.run_id, job.view, job.why = best.task, best.run_id, best.view, best.why
+    for row in every:
+        if row != best.run_id:
+            graph.abandon(folder, row)
+
+
+def _said_on(console: Console) -> Callable[[Mapping[str, Any]], None]:
+    said = Sparse.on(console)
+    return lambda step: said(step["line"])
 
 
 def land_job(folder: Path, job: Job, *, as_json: bool = False) -> None:
     """Land the run of a job; one that conflicts with what has landed goes back to its builder, and lands then."""
     for _ in range(1 + _REBUILDS):
         console = Prefixed(job.run_id)
-        said = Sparse.on(console)
         with _LANDING:  # what lands is judged on what has landed
-            (job.landing,) = graph.land(folder, [job.run_id], notice=lambda step: said(step["line"]))
+            (job.landing,) = graph.land(folder, [job.run_id], notice=_said_on(console))
         if not job.landing.rebuilt:
             break
         console.print(f"{job.landing.message}; run {job.landing.rebuilt} begins", style="yellow", markup=False)
