@@ -13,14 +13,17 @@ if TYPE_CHECKING:
     from interlock.graph.ending import abandon, abandon_ticket, ended_runs, remove
     from interlock.graph.engine.folder import find_run, list_runs, runs_of, journal_path, journal_run, snapshots_path
     from interlock.graph.engine.folder import state_dir
-    from interlock.graph.errors import ANSWER, CODES as RUN_CODES, COMMENT, GraphError, RULES as RUN_RULES
+    from interlock.graph.errors import ANSWER, CODES as RUN_CODES, COMMENT, GraphError, RULES as RUN_RULES, TREE
     from interlock.graph.errors import RunBusyError, RunDamagedError, TaskError, UnknownRunError
     from interlock.graph.landing.land import land
     from interlock.graph.landing.lander import Landing
     from interlock.graph.landing.queue import LANDED, Landed, Queued, hold, landed_of, move, queue_of
     from interlock.graph.landing.work import commit_run
+    from interlock.graph.task.apart import Start, start_apart
     from interlock.graph.task.background import Drives
     from interlock.graph.task.build import task_graph
+    from interlock.graph.task.candidates import BEFORE_REVIEW, CANDIDATE, CHOSEN, candidates_of, green_of, keep_choice
+    from interlock.graph.task.clone import commit_of_changes, prune_trees, target_commit, unsaved
     from interlock.graph.task.comments import Comment, comments, comments_go_to
     from interlock.graph.task.explain import Wait, explain_run, explanation_text, run_summary, status_text, tree_after
     from interlock.graph.task.kept_evidence import EvidenceCheck, check_evidence, present_path
@@ -56,6 +59,9 @@ if TYPE_CHECKING:
 # isort: on
 __all__ = [
     "ANSWER",
+    "BEFORE_REVIEW",
+    "CANDIDATE",
+    "CHOSEN",
     "COMMENT",
     "LANDED",
     "MINIMAL_FIELDS",
@@ -66,6 +72,7 @@ __all__ = [
     "SPECS",
     "TICKET",
     "TICKET_RULES",
+    "TREE",
     "UNANSWERED",
     "WAYS",
     "AgentOutcome",
@@ -92,6 +99,7 @@ __all__ = [
     "RunStatus",
     "RunStore",
     "RunView",
+    "Start",
     "Task",
     "TaskError",
     "Ticket",
@@ -109,12 +117,14 @@ __all__ = [
     "base_faults",
     "base_of",
     "blocker_text",
+    "candidates_of",
     "case_of",
     "check_evidence",
     "checked_base",
     "comment",
     "comments",
     "comments_go_to",
+    "commit_of_changes",
     "commit_run",
     "content_of",
     "drive",
@@ -129,11 +139,13 @@ __all__ = [
     "find_ticket_run",
     "frozen_of",
     "give_up",
+    "green_of",
     "hand_overs",
     "hold",
     "in_git",
     "journal_path",
     "journal_run",
+    "keep_choice",
     "keep_files",
     "keeping_base",
     "key_variables",
@@ -155,6 +167,7 @@ __all__ = [
     "present_path",
     "products_of",
     "progress_since",
+    "prune_trees",
     "put_back_of",
     "queue_of",
     "remove",
@@ -164,17 +177,20 @@ __all__ = [
     "sealing_error",
     "snapshots_path",
     "staffed",
+    "start_apart",
     "start_run",
     "state_dir",
     "status_mermaid",
     "status_text",
     "summary_text",
+    "target_commit",
     "task_from_mapping",
     "task_graph",
     "ticket_explanation_text",
     "ticket_summary",
     "transition_table",
     "tree_after",
+    "unsaved",
     "vacant_roles",
     "verify_journal",
     "view_run",

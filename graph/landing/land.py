@@ -18,8 +18,10 @@ from interlock.graph.landing.rebuild import conflict_of, rebuild
 from interlock.graph.landing.repository import Repository
 from interlock.graph.landing.sealed_judge import SealedJudge
 from interlock.graph.landing.work import Approved, Member, approved, member_of
+from interlock.graph.task.clone import remove_tree
 from interlock.graph.task.progress import Notice
 from interlock.graph.task.record import bounded
+from interlock.graph.task.store import RunStore
 from interlock.journal import Journal
 
 
@@ -93,6 +95,7 @@ def _record(root: Path, repository: Repository, landing: Landing) -> None:
         if journal.find(beside_run(run_id), key) is None:
             journal.append(beside_run(run_id), key, LANDED, bounded(data))
         repository.forget_work(run_id)
+        remove_tree(root, RunStore(root, run_id).load()[1].tree)
 
 
 def _rebuilt(

@@ -76,6 +76,11 @@ class Landing:
         return "" if self.finding is None else self.finding.message
 
     @property
+    def code(self) -> str:
+        """The code of why it has not landed."""
+        return "" if self.finding is None else self.finding.code
+
+    @property
     def fix(self) -> str:
         """What to do where it has not landed."""
         return "" if self.finding is None else self.finding.fix

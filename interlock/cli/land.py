@@ -2,15 +2,26 @@
 
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
 from interlock import graph
-from interlock.cli.context import json_option, print_json, resolve_root, root_option, show_finding, show_table, talk
+from interlock.cli.context import (
+    json_option,
+    print_json,
+    resolve_root,
+    root_option,
+    root_words,
+    show_finding,
+    show_table,
+    talk,
+)
+from interlock.cli.interrupt import stops_at_once
 from interlock.cli.run import known_run
+from interlock.cli.run_many import Job, drive_job, land_job
 from interlock.cli.screen import Sparse
 from interlock.core.errors import Exit
 from interlock.core.text import few
@@ -69,6 +80,9 @@ def land_and_show(
                 seldom(line)
 
         found = graph.land(folder, names, notice=notice, target=target, batch=batch, rebuilds=rebuilds)
+    for at, row in enumerate(found):
+        if row.rebuilt:
+            found[at] = _rebuilt(folder, row)
     good = all(row.state == "landed" for row in found)
     if as_json:
         rows = [asdict(row) | {"finding": None if row.finding is None else row.finding._asdict()} for row in found]
@@ -82,6 +96,21 @@ def land_and_show(
         if row.finding is not None:
             show_finding(row.finding._replace(field=few(row.run_ids)))
     return good
+
+
+def _rebuilt(folder: Path, row: graph.Landing) -> graph.Landing:
+    """Drive the run that was begun because of a conflict, and land it; return how that ended."""
+    job = Job(graph.RunStore(folder, row.rebuilt).load()[0], row.rebuilt)
+    talk().print(f"{row.message}; run {row.rebuilt} begins", style="yellow", markup=False)
+    with stops_at_once(f"stopped; the run is kept. Go on with: interlock resume {row.rebuilt}{root_words(folder)}"):
+        drive_job(folder, job, as_json=False)
+        if job.end == "APPROVED":
+            land_job(folder, job)
+    if job.landing is None:
+        assert row.finding is not None
+        message, fix = f"{row.message}; run {job.run_id} ended {job.end}", f"See `interlock explain {job.run_id}`."
+        return replace(row, finding=row.finding._replace(message=message, fix=fix))
+    return job.landing
 
 
 def _more(row: graph.Landing) -> str:
