@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from interlock.core.errors import InterlockError
 from interlock.core.text import few
 from interlock.gates.config import load_config
 from interlock.gates.sealed import place_of
-from interlock.graph.engine.folder import beside_run, journal_path
+from interlock.graph.engine.folder import beside_run, journal_path, runs_of
 from interlock.graph.errors import GraphError, UnknownRunError
 from interlock.graph.landing.lander import Lander, Landing, refused
 from interlock.graph.landing.queue import LANDED, landed_of
@@ -21,6 +22,7 @@ from interlock.graph.landing.work import Approved, Member, approved, member_of
 from interlock.graph.task.clone import remove_tree
 from interlock.graph.task.progress import Notice
 from interlock.graph.task.record import bounded
+from interlock.graph.task.runs import view_run
 from interlock.graph.task.store import RunStore
 from interlock.journal import Journal
 
@@ -105,6 +107,10 @@ def _rebuilt(
     conflict, finding = conflict_of(repository, run, member, landing.files), landing.finding
     assert finding is not None
     finding = finding._replace(message=f"{finding.message}, by {few(conflict.others)}")
+    later = takewhile(lambda each: each != run.run_id, runs_of(root, "runs", run.task.task_id))
+    if at_work := [each for each in later if view_run(each, root=root).phase != "done"]:
+        fix = f"Run {at_work[0]} of the task takes it up: `interlock resume {at_work[0]}`."
+        return replace(landing, finding=finding._replace(fix=fix))
     # The files of a run in the checkout lie there, for the person who works in it.
     if not begins or not run.policy.tree:
         return replace(landing, finding=finding)

@@ -152,3 +152,33 @@ def test_a_run_without_a_sealed_gate_lands_where_nothing_has_landed_since(projec
     done = json.loads(command(root, "land", "B-1", "--json").stdout)
     assert [row["state"] for row in done["landings"]] == ["landed"]
     assert command(root, "queue", "--json").stdout == '{\n  "schema": "interlock.queue/1",\n  "runs": []\n}\n'
+
+
+TEAM = """
+from pathlib import Path
+from tests.graph.conftest import envelope
+from tests.graph.sealed_project import GATES
+
+def builder(ask):
+    path = Path(ask.root, "src/a.txt")
+    told = "In conflict" in ask.prompt and "+A-1" in ask.prompt
+    path.write_text(path.read_text() + "B-1\\n" if told else f"{ask.task_id}\\n")
+    Path(ask.root, f"src/{ask.task_id}.txt").write_text("x\\n")
+    return envelope(ask, "READY_FOR_QA", gates_required=GATES)
+"""
+
+
+def test_of_two_tasks_in_trees_that_conflict_the_second_is_built_anew_on_the_first(tmp_path: Path) -> None:
+    config = FILES["interlock.toml"] + '[agents.builder]\nrunner = "python:team:builder"\n'
+    task = 'task_id = "{0}"\ntask = "Do {0}"\nscope = ["src/**"]\ngates_required = ["GATE-MSG-STRICT", "GATE-TESTS"]\n'
+    tasks = {f"tasks/{name}.toml": task.format(name) for name in ("A-1", "B-1")}
+    root = landing_project(tmp_path / "project", {**FILES, **tasks, "interlock.toml": config, "team.py": TEAM}).root
+    done = command(root, "run", "tasks")
+    assert done.returncode == 0, done.stderr
+    assert git(root, "status", "--porcelain") == ""
+    done = command(root, "land", "A-1", "B-1")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert lines_of(root) == ["B-1: Do B-1", "A-1: Do A-1", "Start"]
+    assert (root / "src/a.txt").read_text() == "A-1\nB-1\n"
+    assert git(root, "status", "--porcelain") == ""
+    assert json.loads(command(root, "queue", "--json").stdout)["runs"] == []
