@@ -140,7 +140,7 @@ CODES: Final = rules(
             "Name the branch with `--target`, or `target` in [landing]; push what the remote does not have.",
         ),
         UNLANDABLE: (
-            "What lands is an APPROVED run that began from a commit of the target.",
+            "What lands is an APPROVED run that began from a commit.",
             "`interlock explain RUN` says where the run is; else take over by hand what `interlock commit RUN` makes.",
         ),
         CONFLICT: (

@@ -13,7 +13,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from interlock.core.errors import InterlockError
 from interlock.core.finding import Finding
 from interlock.core.text import count, few
-from interlock.graph.errors import CODES, CONFLICT, GIT, RED, UNJUDGED, UNLANDABLE, GraphError
+from interlock.graph.errors import CODES, CONFLICT, GIT, RED, UNJUDGED, GraphError
 from interlock.graph.landing.repository import Repository
 from interlock.graph.landing.work import Member, message_of
 
@@ -209,29 +209,29 @@ class Lander:
         """Merge members one after another; the commit has the target and all of their commits as parents."""
         repository = self.repository
         head = repository.head()
-        made = Merge(head, head, repository.tree_of(head))
-        for member in group:
-            run = (member.run_id,)
+        before = repository.tree_of(head)
+        made = Merge(head, head, before)
+        for given in group:
+            member, run, conflicts = given, (given.run_id,), tuple[str, ...]()
             common = repository.common(head, member.work)
             if common == member.work:
                 made.ended.append(Landing(run, "landed", repository.bringer_of(member.work), how="before"))
                 continue
-            # Else the merge would bring commits that are none of the run's work.
             if common != member.parent:
-                text = f"it began from a commit that {repository.target} does not have"
-                fix = f"Take its work over by hand: `interlock commit {run[0]}`, `git cherry-pick interlock/{run[0]}`."
-                finding = _finding(UNLANDABLE, text, [member.parent[:12]], fix)
-                made.ended.append(Landing(run, "refused", finding=finding))
-                continue
-            tree, conflicts = repository.merge(made.commit, member.work)
-            if conflicts and made.members:
+                # It began from a commit that the target does not have, such as one of uncommitted changes. As a parent
+                # its commit would bring that one, too, so that what it changed is put on the target by itself.
+                tree, conflicts = repository.merge(head, member.work, member.parent)
+                picked = repository.commit(tree, (head,), member.message)
+                member = member._replace(work=picked, parent=head)
+            tree = before
+            if not conflicts:
+                tree, conflicts = repository.merge(made.commit, member.work)
                 # With others of the group, which may not land, or with what has landed.
-                conflicts = repository.merge(head, member.work).conflicts
-                if not conflicts:
-                    made.later.append(member)
+                if conflicts and made.members and not repository.merge(head, member.work).conflicts:
+                    made.later.append(given)
                     continue
             if conflicts:
-                fix = f"Start a new run of the task on {repository.target}, or merge by hand: {_by_hand(member)}"
+                fix = f"Start a new run of the task on {repository.target}, or merge by hand: {_by_hand(given)}"
                 text = f"it conflicts with what has landed on {repository.target}"
                 finding = _finding(CONFLICT, text, conflicts, fix)
                 made.ended.append(Landing(run, "conflict", files=conflicts, finding=finding))

@@ -48,7 +48,8 @@ def conflict_of(repository: Repository, run: Approved, member: Member, files: tu
         f"What run {run.run_id} had changed in them:\n\n{own}\n\n"
         f"What {repository.target} has changed in them since:\n\n{theirs}"
     )
-    merged = repository.merge(head, member.work).tree
+    base = "" if repository.has(member.parent, since=head) else member.parent
+    merged = repository.merge(head, member.work, base).tree
     back = {path: entry for path, entry in repository.changes(merged, head).items() if path in files}
     return Conflict(head, tuple(others), note, repository.with_files(merged, back))
 

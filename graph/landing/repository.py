@@ -132,8 +132,11 @@ class Repository:
 
     # -- commits -------------------------------------------------------------------------------------------------------
 
-    def merge(self, ours: str, theirs: str) -> Merged:
-        """Merge two commits without a checkout."""
+    def merge(self, ours: str, theirs: str, base: str = "") -> Merged:
+        """Merge two commits without a checkout; with `base` as if that were their common ancestor."""
+        if base:
+            root = self.commit(self.tree_of(base), (), "base")
+            ours, theirs = (self.commit(self.tree_of(each), (root,), "side") for each in (ours, theirs))
         done = self.run("merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", ours, theirs)
         if done.status not in (0, 1):
             message = f"git cannot merge {theirs[:12]}: {done.why[-300:]}"

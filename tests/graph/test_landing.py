@@ -120,13 +120,20 @@ def test_a_conflict_is_with_what_has_landed_alone(project: Project) -> None:
     assert (again.state, again.files) == ("conflict", ("src/a.txt",))
 
 
-def test_a_commit_of_nobody_does_not_land_with_a_run(project: Project) -> None:
-    git(project.root, "checkout", "-q", "-b", "feature")
-    git(project.root, "commit", "-q", "--allow-empty", "-m", "Of a person")
-    run_id = run_apart(project, "A-1", {"src/c.txt": "c\n"})
-    (found,) = land(project.root, [run_id], target="main")
-    assert found.finding is not None
-    assert (found.state, found.finding.code, lines_of(project.root)) == ("refused", "LND702", ["Start"])
+def test_of_a_run_that_began_elsewhere_its_own_work_lands_alone(project: Project) -> None:
+    root = project.root
+    git(root, "checkout", "-q", "-b", "feature")
+    write(root, {"src/b.txt": "of a person\n"})
+    git(root, "commit", "-qam", "Of a person")
+    runs = [run_apart(project, "A-1", {"src/c.txt": "c\n"}), run_apart(project, "B-1", {"src/b.txt": "more\n"})]
+    found = land(root, runs, target="main")
+    assert [(row.state, row.how, row.files) for row in found] == [
+        ("landed", "again", ()),
+        ("conflict", "", ("src/b.txt",)),
+    ]
+    assert git(root, "log", "--format=%s", "main").splitlines() == ["A-1: Do A-1", "Start"]
+    assert git(root, "diff", "--name-only", "main~1", "main") == "src/c.txt\n"
+    assert [row.how for row in land(root, runs[:1], target="main")] == ["before"]
 
 
 def test_the_builder_of_a_conflict_knows_both_sides_and_has_what_merges(project: Project) -> None:
