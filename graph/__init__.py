@@ -9,8 +9,10 @@ from interlock.core.exports import lazy_exports
 
 # isort: off
 if TYPE_CHECKING:
+    from interlock.graph.daily import Day, Logged, runs_by_day
     from interlock.graph.diagram import pipeline_mermaid, status_mermaid, transition_table
-    from interlock.graph.ending import abandon, abandon_ticket, ended_runs, remove
+    from interlock.graph.ending import Prunable, abandon, abandon_ticket, ended_runs, prunable, prune_trees, remove
+    from interlock.graph.ending import remove_kept
     from interlock.graph.engine.folder import find_run, list_runs, runs_of, journal_path, journal_run, snapshots_path
     from interlock.graph.engine.folder import state_dir
     from interlock.graph.errors import ANSWER, CODES as RUN_CODES, COMMENT, GraphError, RULES as RUN_RULES
@@ -68,16 +70,19 @@ __all__ = [
     "Answered",
     "CollectedEvidence",
     "Comment",
+    "Day",
     "Drives",
     "Event",
     "EvidenceCheck",
     "GraphError",
     "HandOver",
+    "Logged",
     "MinimalResponse",
     "MinimalTicket",
     "Outcome",
     "PipelineSpec",
     "Policy",
+    "Prunable",
     "Question",
     "RunBusyError",
     "RunDamagedError",
@@ -142,10 +147,14 @@ __all__ = [
     "present_path",
     "products_of",
     "progress_since",
+    "prunable",
+    "prune_trees",
     "put_back_of",
     "remove",
+    "remove_kept",
     "route",
     "run_summary",
+    "runs_by_day",
     "runs_of",
     "sealing_error",
     "snapshots_path",

@@ -46,6 +46,7 @@ SECTIONS: Final = {
         "run": ("interlock.cli.run", "Run a task file."),
         "resume": ("interlock.cli.run", "Continue a task run: after a crash, an answer, or a change."),
         "answer": ("interlock.cli.answer", "Decide what a run asks a person: an objection, or a gate to waive."),
+        "log": ("interlock.cli.log", "List the runs of each day: how they ended, what they took, where they landed."),
         "watch": ("interlock.cli.watch", "Print what `status` prints, again whenever it changes."),
         "restore": ("interlock.cli.restore", "Make tests and settings what they were when a run began."),
         "abandon": ("interlock.cli.prune", "End a task run or a ticket for good."),
