@@ -195,7 +195,7 @@ def explain_run(view: RunView, root: Path, *, shared_only: bool = False) -> dict
         "phase": view.phase,
         "driven": driven,
         "stopped": stopped,
-        "why": " ".join(filter(None, (_why(moves, view), stopped and _stop(stopped), left and _left(left)))),
+        "why": " ".join([_why(moves, view), *([_stop(stopped)] if stopped else []), *([_left(left)] if left else [])]),
         "fail_reasons": list(values.get("fail_reasons", [])),
         "put_back": _put_back(entries, root, shared_only=shared_only),
         "gates": gates,

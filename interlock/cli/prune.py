@@ -83,8 +83,11 @@ def prune_command(
         for run in found.runs:
             how = "abandoned" if run.abandoned else run.status
             click.echo(f"{run.run_id:<28} {how:<10} {run.days:.0f} days  {size_text(run.bytes)}")
-        for path, of in (*trees, *((each.path, each.bytes) for each in found.kept)):
+        for path, of in trees:
             click.echo(f"{path}  {size_text(of)}")
+        for path in dict.fromkeys(each.path.parent for each in found.kept):
+            rows = [each for each in found.kept if each.path.parent == path]
+            click.echo(f"{path}: {count(rows, 'kept record')}  {size_text(sum(each.bytes for each in rows))}")
     if what and not dry_run and not yes:
         # Nobody could answer the question, and without one nothing is removed.
         if as_json or not sys.stdin.isatty():

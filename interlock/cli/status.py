@@ -151,6 +151,8 @@ def _run_note(row: Mapping[str, Any]) -> str:
         return "abandoned"
     if row["driven"]:
         return "driven now"
+    if row.get("left"):
+        return f"nobody drives it, but {row['left']}; a resume ends that first"
     if row.get("earlier_version") and row["phase"] != "done":
         return _EARLIER
     if row["stopped"] is not None:
@@ -159,8 +161,6 @@ def _run_note(row: Mapping[str, Any]) -> str:
         return f"waits for a person: {row['question']['kind']} about {', '.join(row['question']['gates'])}"
     if row["waiting"]:
         return f"waits for {', '.join(item['role'] for item in row['waiting'])}"
-    if row.get("left"):
-        return f"cut off, but {row['left']}; `interlock resume` ends that first"
     return _PHASE_NOTE.get(row["phase"], "")
 
 

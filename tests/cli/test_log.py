@@ -2,28 +2,29 @@
 
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from interlock.agents import RunnerError
-from interlock.graph.engine.folder import beside_run, journal_path
+from interlock.graph import journal_path
 from interlock.journal import Journal
 from tests.graph.conftest import Project, Scripted, build, make_project
 from tests.interlock.test_cli import data, interlock
 
 
-def ended(root: Path, task: str, days_ago: float, *, status: str = "APPROVED", usd: float | None = 0.25) -> None:
-    """Write the lines of a run that ended some days ago, and took a minute."""
-    run, end = f"{task}.1", datetime.now(UTC) - timedelta(days=days_ago)
+def ended(root: Path, task: str, days_ago: int, *, status: str = "APPROVED", usd: float | None = 0.25) -> None:
+    """Write the lines of a run that ended at noon some days ago, and took a minute."""
+    run, end = f"{task}.1", datetime.now().astimezone().replace(hour=12) - timedelta(days=days_ago)
     usage = {"seconds": 40.0, "input_tokens": 900, "output_tokens": 100, "usd": usd}
     envelope = {"fail_reasons": ["GATE-TESTS: it fails"]}
-    lines = [
+    lines: list[tuple[str, dict[str, Any]]] = [
         ("run_started", {"task": {"task_id": task, "task": f"Do {task}", "gates_required": []}}),
         ("answer", {"role": "builder", "attempt": 1, "outcome": "handover", "usage": usage}),
         ("status", {"to": status, "attempt": 1, "by": "orchestrator", "envelope": envelope}),
     ]
     for number, (kind, values) in enumerate(lines):
-        at = end - timedelta(seconds=60 - 30 * number)
+        at = end.astimezone(UTC) - timedelta(seconds=60 - 30 * number)
         Journal(journal_path(root), clock=lambda at=at: at).append(run, f"{kind}/1", kind, values)
 
 
@@ -32,18 +33,14 @@ def test_the_log_has_each_day_with_its_totals_and_what_became_of_each_run(tmp_pa
     ended(tmp_path, "SHOP-1", 1)
     ended(tmp_path, "SHOP-2", 1, status="BLOCKED", usd=None)
     ended(tmp_path, "SHOP-3", 1)
-    Journal(journal_path(tmp_path)).append(
-        beside_run("SHOP-3.1"), "landed", "landed", {"commit": "c0ffee" * 7, "target": "main"}
-    )
+    landed = {"commit": "c0ffee" * 7, "target": "main"}
+    Journal(journal_path(tmp_path)).append("SHOP-3.1/beside", "landed", "landed", landed)
     days = data(interlock(tmp_path, "log", "--json"))["days"]
     assert [[run["run"] for run in day["runs"]] for day in days] == [["SHOP-3.1", "SHOP-2.1", "SHOP-1.1"], ["OLD-1.1"]]
     day = days[0]
     assert day["ends"] == {"APPROVED": 2, "BLOCKED": 1}
     assert (day["landed"], day["seconds"], day["tokens"], day["usd"], day["unpriced"]) == (1, 180, 3000, 0.5, 1)
-    assert (day["runs"][0]["landed"], day["runs"][0]["task"]) == (
-        {"commit": "c0ffee" * 7, "target": "main"},
-        "Do SHOP-3",
-    )
+    assert (day["runs"][0]["landed"], day["runs"][0]["task"]) == (landed, "Do SHOP-3")
     day_of = {run["run"]: day["day"] for day in days for run in day["runs"]}
     for since, runs in {"yesterday": 3, "2d": 3, day_of["OLD-1.1"]: 4, "today": 0, day_of["SHOP-1.1"]: 3}.items():
         found = data(interlock(tmp_path, "log", "--since", since, "--json"))["days"]

@@ -101,7 +101,8 @@ def test_prune_goes_by_age_or_by_size_the_oldest_first_and_spares_what_an_open_r
     compiled.parent.mkdir(parents=True)
     compiled.write_bytes(b"x" * 3_000_000)
     for path, days in ((compiled, 10), *((path, 40) for path in RunStore(project.root, old).folder.iterdir())):
-        os.utime(path, (path.stat().st_mtime - days * DAY,) * 2)
+        before = path.stat().st_mtime - days * DAY
+        os.utime(path, (before, before))
 
     def prune(*words: str) -> dict[str, Any]:
         done = warm.interlock(project.root, "prune", "--json", *words)
