@@ -9,10 +9,10 @@ from interlock.core.exports import lazy_exports
 
 # isort: off
 if TYPE_CHECKING:
-    from interlock.graph.daily import Day, Logged, runs_by_day
+    from interlock.graph.daily import log_of
     from interlock.graph.diagram import pipeline_mermaid, status_mermaid, transition_table
-    from interlock.graph.ending import Prunable, abandon, abandon_ticket, ended_runs, prunable, prune_trees, remove
-    from interlock.graph.ending import remove_kept
+    from interlock.graph.ending import Prunable, abandon, abandon_ticket, ended_runs, prunable, prune
+    from interlock.graph.ending import prune_trees
     from interlock.graph.engine.folder import find_run, list_runs, runs_of, journal_path, journal_run, snapshots_path
     from interlock.graph.engine.folder import state_dir
     from interlock.graph.errors import ANSWER, CODES as RUN_CODES, COMMENT, GraphError, RULES as RUN_RULES
@@ -70,13 +70,11 @@ __all__ = [
     "Answered",
     "CollectedEvidence",
     "Comment",
-    "Day",
     "Drives",
     "Event",
     "EvidenceCheck",
     "GraphError",
     "HandOver",
-    "Logged",
     "MinimalResponse",
     "MinimalTicket",
     "Outcome",
@@ -135,6 +133,7 @@ __all__ = [
     "left_changed",
     "list_runs",
     "load_task",
+    "log_of",
     "make_policy",
     "no_task_run",
     "outcome_of",
@@ -148,13 +147,11 @@ __all__ = [
     "products_of",
     "progress_since",
     "prunable",
+    "prune",
     "prune_trees",
     "put_back_of",
-    "remove",
-    "remove_kept",
     "route",
     "run_summary",
-    "runs_by_day",
     "runs_of",
     "sealing_error",
     "snapshots_path",

@@ -8,93 +8,59 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import date, datetime
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any
 
 from interlock.graph.engine.folder import beside_run
 from interlock.graph.feed import TICKET, Feed, Row
 from interlock.graph.task.store import RunStore
 from interlock.journal import Entry
 
-LANDED: Final = "landed"
-"""The line beside a run that says that its work has landed: `commit` and `target`."""
 
+def log_of(root: Path, since: date | None = None) -> dict[str, Any]:
+    """Return the runs of each day in local time as JSON values with the schema `interlock.log/1`, the newest first.
 
-class Logged(NamedTuple):
-    """What became of one run.
-
-    Args:
-        at: When its last step was, in local time.
-        run: Its id, with `ticket:` before that of a ticket.
-        task: What was to be done.
-        end: How it ended: its last status, `abandoned`, `at work`, or `stopped` with a code.
-        seconds: From its first line to its last one.
-        tokens: Those of all answers, in and out.
-        usd: Their price in US dollars; None where some of it is not known.
-        landed: The commit and the branch that its work landed in; empty where it did not.
-    """
-
-    at: datetime
-    run: str
-    task: str
-    end: str
-    seconds: float
-    tokens: int
-    usd: float | None
-    landed: Mapping[str, str]
-
-    def to_json(self) -> dict[str, Any]:
-        """Return it as JSON values."""
-        return {**self._asdict(), "at": self.at.isoformat(timespec="seconds"), "landed": dict(self.landed) or None}
-
-
-class Day(NamedTuple):
-    """The runs of one day, the newest first."""
-
-    day: date
-    runs: list[Logged]
-
-    def to_json(self) -> dict[str, Any]:
-        """Return its totals and its runs as JSON values; `unpriced` runs are not in `usd`."""
-        priced = [run.usd for run in self.runs if run.usd is not None]
-        return {
-            "day": self.day.isoformat(),
-            "ends": dict(Counter(run.end for run in self.runs)),
-            "landed": sum(bool(run.landed) for run in self.runs),
-            "seconds": sum(run.seconds for run in self.runs),
-            "tokens": sum(run.tokens for run in self.runs),
-            "usd": sum(priced),
-            "unpriced": len(self.runs) - len(priced),
-            "runs": [run.to_json() for run in self.runs],
-        }
-
-
-def runs_by_day(root: Path, since: date | None = None) -> list[Day]:
-    """Return the runs of each day in local time, the newest first; with `since`, of that day and those after it.
+    With `since`, those of that day and after it. Of a day, `usd` is the price of the runs whose price is known, and
+    `unpriced` how many others there are. Of a run, `end` is its last status, `abandoned`, `at work` or `stopped: CODE`,
+    and `seconds` is from its first line to its last.
 
     Raises:
         JournalError: The journal cannot be read, or is not what was written.
     """
     feed = Feed(root)
     feed.catch_up()
-    days: dict[date, Day] = {}
+    days: dict[date, list[dict[str, Any]]] = {}
     for row in feed.newest():
         at = datetime.fromisoformat(row.changed_at).astimezone()
         if since is None or at.date() >= since:
-            days.setdefault(at.date(), Day(at.date(), [])).runs.append(_logged(root, feed, row, at))
-    return list(days.values())
+            spent, name = row.total, f"{TICKET if row.kind == 'ticket' else ''}{row.run}"
+            said: dict[str, Any] = {
+                "at": at.isoformat(timespec="seconds"),
+                "run": name,
+                "task": row.title,
+                "end": _end(root, row),
+            }
+            seconds = (at - datetime.fromisoformat(row.begun_at)).total_seconds()
+            said |= {"seconds": seconds, "tokens": spent.tokens, "usd": spent.usd}
+            said["landed"] = landing(feed.entries(beside_run(row.run)))
+            days.setdefault(at.date(), []).append(said)
+    return {"schema": "interlock.log/1", "days": [_day(day, runs) for day, runs in days.items()]}
 
 
-def landing(entries: Iterable[Entry]) -> Mapping[str, str]:
-    """Return the commit and the branch that a run landed in, by the lines beside it; empty where it did not."""
-    found = [entry.data for entry in entries if entry.type == LANDED]
-    return {name: str(found[-1].get(name, "")) for name in ("commit", "target")} if found else {}
+def landing(entries: Iterable[Entry]) -> Mapping[str, str] | None:
+    """Return the commit and the target that a run landed in, by the lines beside it; None where it did not."""
+    found = [entry.data for entry in entries if entry.type == "landed"]
+    return {name: str(found[-1].get(name, "")) for name in ("commit", "target")} if found else None
 
 
-def _logged(root: Path, feed: Feed, row: Row, at: datetime) -> Logged:
-    seconds = (at - datetime.fromisoformat(row.begun_at)).total_seconds()
-    name, spent = f"{TICKET if row.kind == 'ticket' else ''}{row.run}", row.total
-    landed = landing(feed.entries(beside_run(row.run)))
-    return Logged(at, name, row.title, _end(root, row), seconds, spent.tokens, spent.usd, landed)
+def _day(day: date, runs: list[dict[str, Any]]) -> dict[str, Any]:
+    priced = [run["usd"] for run in runs if run["usd"] is not None]
+    sums = {name: sum(run[name] for run in runs) for name in ("seconds", "tokens")}
+    sums |= {
+        "usd": sum(priced),
+        "unpriced": len(runs) - len(priced),
+        "landed": sum(bool(run["landed"]) for run in runs),
+    }
+    return {"day": day.isoformat(), "ends": dict(Counter(run["end"] for run in runs)), **sums, "runs": runs}
 
 
 def _end(root: Path, row: Row) -> str:

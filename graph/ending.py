@@ -147,16 +147,18 @@ def prunable(root: Path, *, older_than_days: float | None, max_bytes: int | None
     return Prunable([run for run in over if run in chosen], [each for each in kept if each in chosen], total, open_run)
 
 
-def remove_kept(kept: Kept) -> None:
-    """Remove something that a sealed gate makes again.
+def prune(root: Path, found: Prunable) -> None:
+    """Remove what was found to be prunable, and then the trees that no run needs any more.
 
     Raises:
-        OSError: It cannot be removed.
+        RunBusyError: A process drives one of the runs at this moment.
+        OSError: Something cannot be removed.
     """
-    if kept.path.is_dir():
-        shutil.rmtree(kept.path)
-    else:
-        kept.path.unlink(missing_ok=True)
+    for run in found.runs:
+        remove(root, run.run_id)
+    for each in found.kept:
+        shutil.rmtree(each.path) if each.path.is_dir() else each.path.unlink(missing_ok=True)
+    prune_trees(root)
 
 
 def prune_trees(root: Path, *, dry_run: bool = False) -> list[tuple[Path, int]]:  # noqa: ARG001

@@ -195,7 +195,9 @@ def explain_run(view: RunView, root: Path, *, shared_only: bool = False) -> dict
         "phase": view.phase,
         "driven": driven,
         "stopped": stopped,
-        "why": " ".join([_why(moves, view), *([_stop(stopped)] if stopped else []), *([_left(left)] if left else [])]),
+        "why": " ".join(
+            [_why(moves, view), *([_stop(stopped)] if stopped else []), *([f"Now {left}."] if left else [])]
+        ),
         "fail_reasons": list(values.get("fail_reasons", [])),
         "put_back": _put_back(entries, root, shared_only=shared_only),
         "gates": gates,
@@ -233,10 +235,6 @@ def _why(moves: list[Entry], view: RunView) -> str:
 def _stop(stopped: Mapping[str, str]) -> str:
     end = "" if stopped["message"].endswith((".", "!", "?")) else "."
     return f"There it stopped, since an agent gave no answer ({stopped['code']}): {stopped['message']}{end}"
-
-
-def _left(left: str) -> str:
-    return f"Nobody drives it, but {left}; a resume ends that first."
 
 
 def _gate_row(view: RunView, gate_id: str, held: bool) -> dict[str, Any]:
@@ -419,9 +417,7 @@ def waits_of(view: RunView, store: RunStore) -> Iterator[Wait]:
             text = "nobody drives it; it can be taken on"
             if view.phase == "new":
                 text = f"it was begun and has not started; take it on, or remove it: interlock abandon {run}"
-            if left := left_text(store):
-                text = f"nobody drives it, but {left}; a resume ends that first"
-            yield Wait("cut off", run, text, f"{run}/cut-off/{head}")
+            yield Wait("cut off", run, left_text(store) or text, f"{run}/cut-off/{head}")
     elif view.phase == "done" and view.status == "BLOCKED":
         reasons: list[str] = view.values.get("fail_reasons") or ["no reason is kept"]
         text = f"{reasons[0]}{f' and {len(reasons) - 1} more' if len(reasons) > 1 else ''}"

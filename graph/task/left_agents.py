@@ -120,8 +120,9 @@ def end_agents_of_others(root: Path, task: Task, run_id: str = "") -> None:
 
 
 def left_text(store: RunStore) -> str:
-    """Return which programs of a run that nobody drives still run; empty for none."""
-    return ", ".join(f"{left.role} still works (process {left.pid})" for left in left_agents(store))
+    """Say which programs of a run that nobody drives still run; empty for none."""
+    who = ", ".join(f"{left.role} still works (process {left.pid})" for left in left_agents(store))
+    return f"nobody drives it, but {who}; a resume ends that first" if who else ""
 
 
 def _folder(store: RunStore) -> Path:

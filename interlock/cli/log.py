@@ -1,9 +1,10 @@
 """`interlock log`: the runs of each day, what was to be done, how each ended, and what it took."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import date, datetime, timedelta
 from pathlib import Path
+from typing import Any, Final
 
 import click
 
@@ -13,7 +14,7 @@ from interlock.cli.screen import money_text
 from interlock.core.text import count
 from interlock.reservations import span
 
-_HEAD = ("at", "run", "end", "took", "cost", "landed", "task")
+_HEAD: Final = ("at", "run", "end", "took", "cost", "landed", "task")
 
 
 def _first_day(context: click.Context, parameter: click.Parameter, value: str | None) -> date | None:
@@ -40,32 +41,26 @@ def log_command(since: date | None, root: Path | None, as_json: bool) -> None:
 
     A run is listed on the day of its last step. Days and times are local.
     """
-    days = graph.runs_by_day(resolve_root(root), since)
-    data = {"schema": "interlock.log/1", "days": [day.to_json() for day in days]}
-    show(data, lambda _data: _print(days), as_json=as_json)
+    show(graph.log_of(resolve_root(root), since), _print, as_json=as_json)
 
 
-def _print(days: Sequence[graph.Day]) -> None:
-    if not days:
+def _print(data: Mapping[str, Any]) -> None:
+    if not data["days"]:
         click.echo("no run in that time; `interlock run TASK.toml` starts one", err=True)
-    for day in days:
-        totals = day.to_json()
-        ends = [f"{number} {end}" for end, number in totals["ends"].items()]
-        ends += [f"{totals['landed']} landed"] if totals["landed"] else []
-        parts = [count(day.runs, "run"), *ends, span(totals["seconds"]), _cost(totals["tokens"], totals["usd"])]
-        parts += [f"{count(totals['unpriced'], 'run')} of unknown price"] if totals["unpriced"] else []
-        show_table(f"{day.day}: {', '.join(filter(None, parts))}", _HEAD, map(_cells, day.runs), wrap="task")
+    for day in data["days"]:
+        ends = [f"{number} {end}" for end, number in day["ends"].items()]
+        ends += [f"{day['landed']} landed"] if day["landed"] else []
+        parts = [count(day["runs"], "run"), *ends, span(day["seconds"]), _cost(day)]
+        parts += [f"{count(day['unpriced'], 'run')} of unknown price"] if day["unpriced"] else []
+        show_table(f"{day['day']}: {', '.join(filter(None, parts))}", _HEAD, map(_cells, day["runs"]), wrap="task")
 
 
-def _cells(run: graph.Logged) -> tuple[str, ...]:
-    cost = _cost(run.tokens, run.usd)
-    return f"{run.at:%H:%M}", run.run, run.end, span(run.seconds), cost, _place(run.landed), run.task
+def _cells(run: Mapping[str, Any]) -> tuple[str, ...]:
+    landed = run["landed"]
+    place = f"{landed['target']} {landed['commit'][:12]}" if landed else ""
+    return run["at"][11:16], run["run"], run["end"], span(run["seconds"]), _cost(run), place, run["task"]
 
 
-def _cost(tokens: int, usd: float | None) -> str:
+def _cost(row: Mapping[str, Any]) -> str:
     """Return a price, or how many tokens where it is not known; nothing where nobody said what was spent."""
-    return money_text(usd) if usd else f"{tokens:,} tokens" if tokens else ""
-
-
-def _place(landed: Mapping[str, str]) -> str:
-    return f"{landed['target']} {landed['commit'][:12]}" if landed else ""
+    return money_text(row["usd"]) if row["usd"] else f"{row['tokens']:,} tokens" if row["tokens"] else ""

@@ -94,11 +94,7 @@ def prune_command(
             raise click.UsageError("give --yes to remove them, or --dry-run to list them")
         click.confirm(f"Remove {what} ({size_text(size)})?", abort=True)
     if not dry_run:
-        for run in found.runs:
-            graph.remove(folder, run.run_id)
-        for each in found.kept:
-            graph.remove_kept(each)
-        graph.prune_trees(folder)
+        graph.prune(folder, found)
     if as_json:
         rows = [{"path": str(each.path), "days": each.days, "bytes": each.bytes} for each in found.kept]
         left = [{"path": str(path), "bytes": of} for path, of in trees]

@@ -152,7 +152,7 @@ def _run_note(row: Mapping[str, Any]) -> str:
     if row["driven"]:
         return "driven now"
     if row.get("left"):
-        return f"nobody drives it, but {row['left']}; a resume ends that first"
+        return row["left"]
     if row.get("earlier_version") and row["phase"] != "done":
         return _EARLIER
     if row["stopped"] is not None:

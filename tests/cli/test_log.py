@@ -1,6 +1,6 @@
 """`interlock log` and the list of `interlock status`: what happened when, how it ended, and where it landed."""
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -41,8 +41,7 @@ def test_the_log_has_each_day_with_its_totals_and_what_became_of_each_run(tmp_pa
     assert day["ends"] == {"APPROVED": 2, "BLOCKED": 1}
     assert (day["landed"], day["seconds"], day["tokens"], day["usd"], day["unpriced"]) == (1, 180, 3000, 0.5, 1)
     assert (day["runs"][0]["landed"], day["runs"][0]["task"]) == (landed, "Do SHOP-3")
-    day_of = {run["run"]: day["day"] for day in days for run in day["runs"]}
-    for since, runs in {"yesterday": 3, "2d": 3, day_of["OLD-1.1"]: 4, "today": 0, day_of["SHOP-1.1"]: 3}.items():
+    for since, runs in {"today": 0, "yesterday": 3, "2d": 3, day["day"]: 3, days[1]["day"]: 4}.items():
         found = data(interlock(tmp_path, "log", "--since", since, "--json"))["days"]
         assert sum(len(each["runs"]) for each in found) == runs, since
     said = interlock(tmp_path, "log").stdout
@@ -50,7 +49,6 @@ def test_the_log_has_each_day_with_its_totals_and_what_became_of_each_run(tmp_pa
     assert first.split()[1:3] == ["SHOP-3.1", "APPROVED"]
     assert all(word in first for word in ("$0.25", "main c0ffeec0ffee", "Do SHOP-3"))
     assert interlock(tmp_path, "log", "--since", "soon").returncode == 2
-    assert date.fromisoformat(day["day"]) > date.fromisoformat(days[1]["day"])
 
 
 def test_the_log_says_that_a_run_stopped_and_status_lists_the_newest_first_with_its_task(tmp_path: Path) -> None:
