@@ -90,7 +90,8 @@ class Ask:
         commands: argv by name: what an agent may have run; for a build role the commands of the task's gates too.
         limits: What is left of the budgets for this answer.
         at_work: Called with the process id of a program that does the work, and with None when all of it has ended.
-        notice: Called with what the agent is doing meanwhile, as `{kind: "working", role, tool, calls, tokens}`.
+        notice: Called with what the agent is doing meanwhile, as `{kind: "working", role, tool, calls, tokens,
+            usd}`; `usd` is None where the price is not known.
     """
 
     run_id: str

@@ -61,6 +61,7 @@ class Policy:
         notify: The `[notify]` table: how people are notified of the run.
         commit: The commit that was checked out when the run began; empty where there was none.
         tree: The name of the run's own tree; empty for a run that works in the checkout.
+        quiet_minutes: After so many minutes without a change in the scope, it is said that an agent changes nothing.
     """
 
     protocol: Protocol
@@ -81,6 +82,7 @@ class Policy:
     notify: Mapping[str, Any] = field(default_factory=dict[str, Any])
     commit: str = ""
     tree: str = ""
+    quiet_minutes: float = 10
 
     def to_json(self) -> dict[str, Any]:
         """Return the policy as JSON values."""
@@ -136,6 +138,7 @@ def make_policy(task: Task, config: Config, root: Path, *, roles: tuple[str, ...
         unchanged=run.unchanged,
         reserve=run.reserve,
         look_seconds=config.evidence.look_seconds,
+        quiet_minutes=run.quiet_minutes,
         seals=sealed,
         commands={**config.commands, **task.commands},
         prices={name: Price(row.input, row.output, row.cached_input) for name, row in config.prices.items()},
@@ -166,7 +169,7 @@ def key_variables(policy: Policy) -> tuple[str, ...]:
 
 def _limits(config: Config, task: Task) -> dict[str, Any]:
     given = asdict(config.budget) | dict(task.budget)
-    return {name: value for name, value in given.items() if value is not None}
+    return {name: value for name, value in given.items() if value}
 
 
 def _frozen(role: Role, row: AgentSetting, *, page: bool) -> AgentSetting:
