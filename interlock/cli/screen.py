@@ -159,8 +159,6 @@ class Screen:
             case "working" if step["role"] in self._awaited:
                 row = self._awaited[step["role"]]
                 row.doing, row.tokens, row.usd = step["tool"] or "thinking", step["tokens"], step.get("usd")
-            case "quiet":
-                self._line(f"  {step['role']} has changed no file for {step['minutes']:g} min", "yellow")
             case "answered":
                 self._done(step["role"])
                 self._answered(step)
@@ -182,10 +180,12 @@ class Screen:
             case "put_back":
                 self._line(f"  put back as in the base: {few(step['files'])}", "yellow")
             case _:
-                self._notice_of_leases(step)
+                self._other_notice(step)
 
-    def _notice_of_leases(self, step: Mapping[str, Any]) -> None:
+    def _other_notice(self, step: Mapping[str, Any]) -> None:
         match step["kind"]:
+            case "quiet":
+                self._line(f"  {step['role']} has changed no file for {step['minutes']:g} min", "yellow")
             case "queued":
                 self._queued(step)
                 self._await(_QUEUE, "waiting", "for the files of the task")
