@@ -86,7 +86,7 @@ class _Work:
     def __init__(self, ask: Ask, command: Command, prices: Mapping[str, Price]) -> None:
         self._ask, self._command = ask, command
         self._began = time.monotonic()
-        self._said: object = None
+        self._said = "", Usage(usd=None)
         self.is_heard, self.stopped = False, ""
         form, provider = STREAMS.get(command.form), PROVIDERS.get(command.form)
 

@@ -54,7 +54,9 @@ class Stream(ABC):
         self.model = ""
         self._heard, self._price = heard, price
         self._spent: dict[str, Usage] = {}
+        # Tools that have begun, and of the agent and of each agent that it started the message whose parts still come.
         self._begun: set[str] = set()
+        self._open: dict[str, tuple[str, str]] = {}
         self._text: str | None = None
         self._failure = ""
         self._answer: Answer | Unreadable | None = None

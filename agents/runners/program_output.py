@@ -22,22 +22,27 @@ class _Claude(Stream):
     def _read(self, row: Mapping[str, Any]) -> None:
         match row.get("type"):
             case "assistant":
-                self._message(as_object(row.get("message")))
+                self._message(as_object(row.get("message")), str(row.get("parent_tool_use_id")))
             case "user":
+                # What comes next is another message, also where a server gives all of its own the same id.
+                self._open.pop(str(row.get("parent_tool_use_id")), None)
                 self._tool_ended()
             case "result" | None if not row.keys().isdisjoint(("result", "is_error")):
                 self._answer = self._result(row)
             case _:
                 pass
 
-    def _message(self, message: Mapping[str, Any]) -> None:
+    def _message(self, message: Mapping[str, Any], agent: str) -> None:
         self.doing, self.asks_next = "", False
         sent, written, cached = _claude_tokens(message)
-        # Each block of a message is an event, with the id and the tokens of the whole. A message without tokens is
-        # none of the model: Claude Code says so that a call failed.
+        # A message without tokens is none of the model: Claude Code says so that a call failed.
         if sent or written:
-            self._spends(str(message.get("id")), str(message.get("model")), sent, written, cached)
-            self.calls = len(self._spent)
+            # Each block of a message is an event, with the id and the tokens of the whole.
+            named = str(message.get("id"))
+            if agent not in self._open or self._open[agent][0] != named:
+                self.calls += 1
+                self._open[agent] = named, str(self.calls)
+            self._spends(self._open[agent][1], str(message.get("model")), sent, written, cached)
         for block in as_objects(message.get("content")):
             if block.get("type") == "tool_use":
                 self._uses(block.get("name"), as_object(block.get("input")))
@@ -75,14 +80,14 @@ class _Codex(Stream):
         item = as_object(row.get("item"))
         match row.get("type"), item.get("type"):
             case ("item.started" | "item.completed" as when, str(what)) if what in _CODEX_TOOLS:
-                # A tool that takes no time is reported when it has ended alone.
-                if item.get("id") not in self._begun:
+                # Some tools are reported only when they have ended.
+                if not (begun := str(item.get("id")) in self._begun):
                     self._begun.add(str(item.get("id")))
                     self._spoke()
                     files = as_objects(item.get("changes"))
                     self._uses(_CODEX_TOOLS[what] or item.get("tool"), files[0] if files else _subject(item))
                 if when == "item.completed":
-                    self._tool_ended()
+                    self.asks_next, self.doing = True, "" if begun else self.doing
             case "item.completed", "agent_message":
                 self._spoke()
                 self._text = str(item.get("text", ""))

@@ -335,7 +335,7 @@ def check_command(
     rows = [{"key": fault.field, **{key: getattr(fault, key) for key in keys}} for fault in named]
     limits = {name: amount for name, amount in asdict(prepared.policy.limits).items() if amount is not None}
     data = {"schema": "interlock.check/1", "task_id": task.task_id, "ok": not errors, "findings": rows, "gates": judged}
-    data["budget"] = limits
+    data |= {"budget": limits}
 
     def text() -> None:
         for fault in named:

@@ -118,7 +118,7 @@ def test_what_an_agent_does_is_reported_before_it_has_answered(tmp_path: Path, f
         (Limits(calls=2), "2 of 2 calls are spent"),
         (Limits(tokens=2000), "2020 of 2000 tokens are spent"),
         (Limits(usd=0.0005), "0.00058 of 0.0005 usd are spent"),
-        (Limits(seconds=1.0), " of 1 seconds are spent"),
+        (Limits(seconds=3.0), " of 3 seconds are spent"),
     ],
     ids=["calls", "tokens", "usd", "seconds"],
 )
