@@ -37,8 +37,7 @@ from interlock.envelope.protocol import GateSpec
 from interlock.gates import in_scope
 from interlock.gates.checks.sealed import FAULTS, fault_of
 from interlock.gates.command import Output, run_gate_command
-from interlock.gates.config import FILE, PYPROJECT, load_config
-from interlock.gates.config_tables import BudgetConfig
+from interlock.gates.config import FILE, PYPROJECT, Config, load_config
 from interlock.gates.sealed import (
     Base,
     BaseCheck,
@@ -287,7 +286,7 @@ def _budget_text(limits: Mapping[str, float]) -> str:
     texts += [money_text(limits["usd"])] if "usd" in limits else []
     if not texts:
         return "budget: no limit"
-    defaults = {name: amount for name, amount in asdict(BudgetConfig()).items() if amount is not None}
+    defaults = {name: amount for name, amount in asdict(Config().budget).items() if amount is not None}
     whose = ", of [budget] defaults" if limits == defaults else ""
     return f"budget: at most {' and '.join(filter(None, (', '.join(texts[:-1]), texts[-1])))}{whose}"
 
