@@ -114,7 +114,8 @@ class Ask:
         limits: What is left of the budgets for this answer.
         sandbox: What programs that do the work are kept in; None where they are not.
         at_work: Called with the process id of a program that does the work, and with None when all of it has ended.
-        notice: Called with what the agent is doing meanwhile, as `{kind: "working", role, tool, calls, tokens}`.
+        notice: Called with what the agent is doing meanwhile, as `{kind: "working", role, tool, calls, tokens,
+            usd}`; `usd` is None where the price is not known.
     """
 
     run_id: str

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from interlock.graph.task.machine import AgentOutcome, Outcome, UNANSWERED, failed_gates, outcome_of, route
     from interlock.graph.task.policy import Policy, key_variables, make_policy
     from interlock.graph.task.preflight import preflight, prepare
-    from interlock.graph.task.progress import progress_since
+    from interlock.graph.task.progress import agent_text, agents_at_work, progress_since, work_text
     from interlock.graph.task.questions import AnswerKind, Question, WAYS
     from interlock.graph.task.record import policy_changes
     from interlock.graph.task.roster import staffed, vacant_roles
@@ -115,6 +115,8 @@ __all__ = [
     "Wait",
     "abandon",
     "abandon_ticket",
+    "agent_text",
+    "agents_at_work",
     "all_summaries",
     "answer_question",
     "base_faults",
@@ -199,6 +201,7 @@ __all__ = [
     "vacant_roles",
     "verify_journal",
     "view_run",
+    "work_text",
 ]
 
 PUBLIC_MODULES: Final = ("app", "board", "feed")

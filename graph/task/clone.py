@@ -12,7 +12,7 @@ the clone is used at its own path.
     <state>/interlock/<project>/trees/<name>/tree.json  which checkout it is of, and what is seen of that inside
 
 After it is made, git never runs in a clone from outside: its configuration is the agent's. A run keeps the name of its
-tree in its policy. A tree that no run names, and that nobody works in, was left by a kill: `interlock prune` removes it.
+tree in its policy. A tree that no run names and nobody works in was left by a kill: `interlock prune` removes it.
 """
 
 import json
@@ -213,7 +213,7 @@ def trees(root: Path) -> Iterator[Path]:
 
 
 def remove_tree(root: Path, name: str) -> None:
-    """Remove the tree of a run whose work has landed; where a process still works in it, `interlock prune` does later."""
+    """Remove the tree of a run whose work has landed; while a process works in it, that is left to `interlock prune`."""
     if name:
         with suppress(GraphError):
             find(root, name).remove()

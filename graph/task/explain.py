@@ -20,6 +20,7 @@ from interlock.graph.task.kept_evidence import present_path
 from interlock.graph.task.left_agents import left_text
 from interlock.graph.task.machine import REWORKABLE, UNANSWERED, Cause, certified
 from interlock.graph.task.policy import Policy
+from interlock.graph.task.progress import agents_at_work
 from interlock.graph.task.questions import Question
 from interlock.graph.task.scope_leases import waited_for
 from interlock.graph.task.sealing import place_in
@@ -66,6 +67,7 @@ def run_summary(view: RunView, root: Path, journal: Journal | None = None) -> di
         "attempt": attempt,
         "driven": driven,
         **({"left": left} if left else {}),
+        "at_work": agents_at_work(root, view.run_id),
         "abandoned": view.abandoned,
         **({"earlier_version": True} if view.of_another_version else {}),
         "stopped": None if view.abandoned else store.stopped(),

@@ -150,7 +150,7 @@ def _run_note(row: Mapping[str, Any]) -> str:
     if row["abandoned"]:
         return "abandoned"
     if row["driven"]:
-        return "driven now"
+        return "; ".join(map(graph.agent_text, row["at_work"])) or "driven now"
     if row.get("left"):
         return row["left"]
     if row.get("earlier_version") and row["phase"] != "done":

@@ -45,6 +45,8 @@
     }
     if (atEnd) toEnd();
   };
+  // What agents do at this moment is no line of the journal: a page that shows it asks for it.
+  setInterval(() => { if (!document.hidden && document.querySelector("[data-moving]")) soon(); }, 3000);
   let busy = false, again = false, behind = false;
   const soon = async () => {
     if (busy) { again = true; return; }

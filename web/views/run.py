@@ -83,6 +83,7 @@ def run_values(project: Project, run_id: str) -> dict[str, Any]:
         "question": question,
         "can_resume": can_resume,
         "can_abandon": can_abandon,
+        "at_work": project.at_work(run_id) if explained["driven"] else "",
     }
 
 
