@@ -13,7 +13,9 @@ from jinja2 import UndefinedError
 from interlock import graph
 from interlock.graph.board import Board
 from interlock.graph.feed import Row
+from interlock.web.differences import FileDifference
 from interlock.web.errors import PageError
+from interlock.web.jobs import Jobs
 
 _NOT_IN_KEYS: Final = re.compile(r"[^a-z0-9]+")
 
@@ -43,11 +45,17 @@ class Project(Board):
     def __init__(self, key: str, root: Path) -> None:
         super().__init__(root)
         self.key = key
+        self.changed: dict[str, tuple[int, list[FileDifference]]] = {}
 
     @property
     def title(self) -> str:
         """The folder's name."""
         return self.root.name or str(self.root)
+
+    @cached_property
+    def jobs(self) -> Jobs:
+        """What is under way in the background of this process."""
+        return Jobs()
 
     @cached_property
     def drives(self) -> graph.Drives:
