@@ -221,7 +221,10 @@ def sample(root: Path) -> Sample:
     shots = [_shots(root, 1, "white", ok=False), _shots(root, 2, "lightblue", ok=True)]
     journal.extend(approved, shots)
     task = project.task
-    project.task, project.runners = replace(task, task_id="HELLO-001-C1"), {**runners, "builder": Scripted([build()])}
+    project.task, project.runners = (
+        replace(task, task_id="HELLO-001-C1"),
+        {**runners, "builder": Scripted([build("hello\nagain\n")])},
+    )
     project.run()
     project.runners = {**runners, "builder": Scripted([objecting])}
     project.task = replace(task, task_id="HELLO-003", scope=("notes/**",), may_change=())
