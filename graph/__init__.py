@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from interlock.graph.engine.folder import state_dir
     from interlock.graph.errors import ANSWER, CODES as RUN_CODES, COMMENT, GraphError, RULES as RUN_RULES
     from interlock.graph.errors import RunBusyError, RunDamagedError, TaskError, UnknownRunError
+    from interlock.graph.landing.land import land
+    from interlock.graph.landing.lander import Landing
+    from interlock.graph.landing.queue import LANDED, Landed, Queued, hold, landed_of, move, queue_of
+    from interlock.graph.landing.work import commit_run
     from interlock.graph.task.background import Drives
     from interlock.graph.task.build import task_graph
     from interlock.graph.task.comments import Comment, comments, comments_go_to
@@ -53,6 +57,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ANSWER",
     "COMMENT",
+    "LANDED",
     "MINIMAL_FIELDS",
     "PLACEHOLDER",
     "POC",
@@ -73,12 +78,15 @@ __all__ = [
     "EvidenceCheck",
     "GraphError",
     "HandOver",
+    "Landed",
+    "Landing",
     "MinimalResponse",
     "MinimalTicket",
     "Outcome",
     "PipelineSpec",
     "Policy",
     "Question",
+    "Queued",
     "Restoring",
     "RunBusyError",
     "RunDamagedError",
@@ -108,6 +116,7 @@ __all__ = [
     "comment",
     "comments",
     "comments_go_to",
+    "commit_run",
     "content_of",
     "drive",
     "earlier",
@@ -122,14 +131,18 @@ __all__ = [
     "frozen_of",
     "give_up",
     "hand_overs",
+    "hold",
     "in_git",
     "journal_path",
     "journal_run",
     "keep_files",
     "key_variables",
+    "land",
+    "landed_of",
     "list_runs",
     "load_task",
     "make_policy",
+    "move",
     "no_task_run",
     "outcome_of",
     "parse_head",
@@ -142,6 +155,7 @@ __all__ = [
     "products_of",
     "progress_since",
     "put_back_of",
+    "queue_of",
     "remove",
     "restoring",
     "route",

@@ -81,6 +81,15 @@ NOT_ASKED: Final = "RUN641"
 NO_WAY: Final = "RUN642"
 COMMENT: Final = "RUN650"
 DEFECT: Final = "RUN690"
+TARGET: Final = "LND701"
+UNLANDABLE: Final = "LND702"
+CONFLICT: Final = "LND703"
+RED: Final = "LND704"
+UNJUDGED: Final = "LND705"
+LOCAL: Final = "LND706"
+GIT: Final = "LND707"
+BRANCH: Final = "LND708"
+QUEUE: Final = "LND709"
 
 CODES: Final = rules(
     {
@@ -119,6 +128,42 @@ CODES: Final = rules(
         DEFECT: (
             "The orchestrator's own envelope is valid; that it is not is a defect of Interlock, never of an agent.",
             "Report it with the findings; after an upgrade `interlock resume RUN` goes on.",
+        ),
+        TARGET: (
+            "There is a branch to land on, which has nothing that its remote does not have.",
+            "Name the branch with `--target`, or `target` in [landing]; push what the remote does not have.",
+        ),
+        UNLANDABLE: (
+            "What lands is an APPROVED run that began from a commit of the target.",
+            "`interlock explain RUN` says where the run is; else take its work over by hand from `interlock commit RUN`.",
+        ),
+        CONFLICT: (
+            "What lands merges with what has landed.",
+            "A new run of the task, which `interlock land` begins for a run in a tree of its own, or a merge by hand.",
+        ),
+        RED: (
+            "The gates of a run pass on its work together with what has landed.",
+            "Start a new run of the task, or hold it back: `interlock queue hold RUN`.",
+        ),
+        UNJUDGED: (
+            "Every file that lands was judged beside what has landed.",
+            "Start a new run of the task on the present target, or look at the files and merge by hand.",
+        ),
+        LOCAL: (
+            "A checkout of the target has no other changes of files that land.",
+            "Commit or stash them there, and land again.",
+        ),
+        GIT: (
+            "Git and the remote do what landing asks of them.",
+            "Do what the message says, and land again: nothing lands twice.",
+        ),
+        BRANCH: (
+            "The branch of `interlock commit RUN` is a new one, or has that commit.",
+            "Name another one with `--branch`.",
+        ),
+        QUEUE: (
+            "What is held or moved in the queue is a run that waits in it.",
+            "`interlock queue` lists them with their places.",
         ),
     }
 )

@@ -38,6 +38,7 @@ PREFIXES: Final = {
     "INI": "`interlock init` and `uninstall`",
     "JRN": "The journal",
     "KEY": "Keys in names",
+    "LND": "Landing",
     "MAN": "Manifests of evidence",
     "MCP": "MCP messages and calls",
     "NTF": "Notifications",

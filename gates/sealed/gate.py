@@ -66,12 +66,14 @@ class Work:
         may_change: Patterns of files that count although they are no product: tests, settings, lock files.
         outside: Files outside the scope that changed since the work was assigned; they have no effect.
         present: Lists the files in scope as evidence is bound to them, as `gates.tree.tree_files` does.
+        tree: The stored tree that is the work; empty for the checkout as it is now.
     """
 
     scope: tuple[str, ...]
     may_change: tuple[str, ...] = ()
     outside: tuple[str, ...] = ()
     present: Callable[[], Mapping[str, str]] | None = None
+    tree: str = ""
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,7 @@ def run_sealed_gate(
 def chosen(case: GateCase, work: Work, product: Product) -> tuple[str, Choice]:
     """Store the work, and choose what of it is judged; return its tree, too."""
     store, frozen = case.store, case.frozen
-    tree = store.snapshot(frozen.root, case.seal.keep)
+    tree = work.tree or store.snapshot(frozen.root, case.seal.keep)
     changes: dict[str, Entry | None] = case.base.below(store.differing(frozen.base, tree))
     new = [path for path, entry in changes.items() if entry is not None and path not in case.files]
     # By the rules of the base, since those of the work are the agent's.

@@ -28,6 +28,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, StateSnapshot
 
 from interlock.agents.ask import REMOTE, AgentConfigError, Remote, Runner, RunnerError
+from interlock.core import git
 from interlock.core.errors import InterlockError
 from interlock.gates.config import load_config
 from interlock.gates.sealed import SealError
@@ -105,6 +106,7 @@ def start_run(
     # taken.
     task_graph(task, root=root, policy=policy, runners=dict.fromkeys(agent_roles(policy), REMOTE))
     state_dir(root)
+    policy = replace(policy, commit=head_of(root))
     policy = replace(policy, sealing=seal_run(root, task, policy, progress))
     if accept_base:
         # Noted in the run, so that the next one does not ask about the same files again.
@@ -123,6 +125,12 @@ def start_run(
         # Readers of the journal know the run from here on, although it may wait for its files before its first node.
         open_journal(Recorder(Journal(journal_path(root))), run_id, root, task, policy, policy.sealing)
     return run_id
+
+
+def head_of(root: Path) -> str:
+    """Return the commit that is checked out; empty where there is none."""
+    done = git.run(root, ("rev-parse", "--verify", "--quiet", "HEAD^{commit}"), "listing")
+    return done.output.decode().strip() if done.status == 0 else ""
 
 
 def drive(

@@ -46,6 +46,8 @@ SECTIONS: Final = {
         "run": ("interlock.cli.run", "Run a task file."),
         "resume": ("interlock.cli.run", "Continue a task run: after a crash, an answer, or a change."),
         "answer": ("interlock.cli.answer", "Decide what a run asks a person: an objection, or a gate to waive."),
+        "land": ("interlock.cli.land", "Land approved runs on their branch, judged together with what has landed."),
+        "queue": ("interlock.cli.land", "List the approved runs that have not landed; hold one back, or move it."),
         "watch": ("interlock.cli.watch", "Print what `status` prints, again whenever it changes."),
         "restore": ("interlock.cli.restore", "Make tests and settings what they were when a run began."),
         "abandon": ("interlock.cli.prune", "End a task run or a ticket for good."),

@@ -153,6 +153,8 @@ def drive_and_show(
     view, summary = _shown(run_id, task_id, screen, drive, summarized, again=resume, as_json=as_json)
     if not as_json:
         show_summary(summary, folder)
+        if view.status == "APPROVED" and view.policy.commit:
+            click.echo(f"{'next':<12}interlock land {run_id}{root_words(folder)}")
     return exit_code(view)
 
 

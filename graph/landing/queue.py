@@ -1,0 +1,136 @@
+"""The queue: every approved run that has not landed, in the order of approval, but for what a person changed of that.
+
+.interlock/landing.json   {"order": [RUN, …], "held": [RUN, …]}, what a person changed
+"""
+
+import json
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from interlock.core.files import write_atomically
+from interlock.core.locks import locked
+from interlock.gates.config import load_config
+from interlock.gates.sealed import place_of
+from interlock.graph.engine.folder import beside_run, is_beside, journal_path, list_runs, state_dir
+from interlock.graph.errors import QUEUE, GraphError, RunDamagedError
+from interlock.graph.landing.repository import Repository
+from interlock.graph.task.store import RunStore
+from interlock.journal import Journal
+
+LANDED: Final = "landed"
+"""The type of the journal line, beside a run, that says where its work has landed."""
+_NAME: Final = "landing.json"
+
+
+class Queued(NamedTuple):
+    """An approved run that has not landed; `held` where a person holds it back."""
+
+    run_id: str
+    task_id: str
+    task: str
+    approved_at: str
+    held: bool
+
+
+class Landed(NamedTuple):
+    """Where a run has landed: the commit of the target that brought its work, and when, as the journal has times."""
+
+    commit: str
+    target: str
+    at: str
+
+
+def queue_of(root: Path) -> list[Queued]:
+    """Return the runs that can land, in the order in which they do."""
+    approved, landed = dict[str, str](), set[str]()
+    for entry in Journal(journal_path(root)).entries():
+        if entry.type == "status":
+            approved.pop(entry.run, None)
+            if entry.data["to"] == "APPROVED":
+                approved[entry.run] = entry.at
+        elif entry.type == LANDED and is_beside(entry.run):
+            landed.add(entry.run.removesuffix(beside_run("")))
+    changed, found = _changed(root), list[Queued]()
+    cut_off = _landed_unsaid(root) if approved.keys() - landed else {}
+    for run_id in {*list_runs(root, "runs")} & approved.keys() - landed - cut_off.keys():
+        with suppress(RunDamagedError):
+            task, policy, _ = RunStore(root, run_id).load()
+            # A run of a project without git, or of an earlier version, has no commit that its work could be put on.
+            if policy.commit:
+                held = run_id in changed["held"]
+                found.append(Queued(run_id, task.task_id, task.task, approved[run_id], held))
+    order: list[str] = changed["order"]
+    places = {run_id: place for place, run_id in enumerate(order)}
+    return sorted(found, key=lambda row: (places.get(row.run_id, len(order)), row.approved_at, row.run_id))
+
+
+def landed_of(root: Path, run_id: str) -> Landed | None:
+    """Return where a run has landed, or None; also where a process was killed before it could write that down."""
+    lines = [entry for entry in Journal(journal_path(root)).entries(beside_run(run_id)) if entry.type == LANDED]
+    if lines:
+        last = lines[-1]
+        return Landed(str(last.data["commit"]), str(last.data["target"]), last.at)
+    return _landed_unsaid(root).get(run_id)
+
+
+def _landed_unsaid(root: Path) -> dict[str, Landed]:
+    """Return the runs of which git alone knows that they have landed."""
+    found: dict[str, Landed] = {}
+    with suppress(GraphError):
+        repository = Repository(place_of(root)[0], load_config(root).landing.target)
+        for run_id, work in repository.works().items():
+            if repository.has(work):
+                commit = repository.bringer_of(work)
+                at = repository.name("show", "-s", "--format=%cI", commit)
+                found[run_id] = Landed(commit, repository.target, at)
+    return found
+
+
+def hold(root: Path, run_id: str, on: bool) -> None:
+    """Hold a run back from landing with the queue, or release it.
+
+    Raises:
+        GraphError: `LND709` it does not wait in the queue.
+    """
+    _check_waits(root, run_id)
+    with _changing(root) as changed:
+        rest = [each for each in changed["held"] if each != run_id]
+        changed["held"] = [*rest, run_id] if on else rest
+
+
+def move(root: Path, run_id: str, position: int) -> None:
+    """Move a run to a place in the queue; 1 is the first.
+
+    Raises:
+        GraphError: `LND709` it does not wait in the queue.
+    """
+    _check_waits(root, run_id)
+    with _changing(root) as changed:
+        order = [row.run_id for row in queue_of(root) if row.run_id != run_id]
+        order.insert(max(0, position - 1), run_id)
+        changed["order"] = order
+
+
+def _check_waits(root: Path, run_id: str) -> None:
+    if run_id in [row.run_id for row in queue_of(root)]:
+        return
+    raise GraphError(f"run {run_id} does not wait to land", "`interlock queue` lists those that do.", QUEUE)
+
+
+def _changed(root: Path) -> dict[str, list[str]]:
+    with suppress(OSError, ValueError):
+        read: Mapping[str, Any] = json.loads((root / ".interlock" / _NAME).read_bytes())
+        return {name: [str(each) for each in read.get(name, [])] for name in ("order", "held")}
+    return {"order": [], "held": []}
+
+
+@contextmanager
+def _changing(root: Path) -> Generator[dict[str, list[str]]]:
+    """Change what a person changed of the queue, with nobody else at it."""
+    folder = state_dir(root)
+    with (folder / "landing.lock").open("ab") as file, locked(file):
+        changed = _changed(root)
+        yield changed
+        write_atomically(folder / _NAME, json.dumps(changed, indent=1).encode() + b"\n")

@@ -1,0 +1,156 @@
+"""`interlock land` and `interlock queue`: approved runs onto their branch, and which of them wait for it."""
+
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from interlock import graph
+from interlock.cli.context import json_option, print_json, resolve_root, root_option, show_finding, show_table, talk
+from interlock.cli.run import known_run
+from interlock.cli.screen import Sparse
+from interlock.core.errors import Exit
+from interlock.core.finding import Finding
+from interlock.core.text import few
+
+
+@click.command("land")
+@click.argument("runs", nargs=-1, metavar="RUN...")
+@click.option("--queue", "queued", is_flag=True, help="All approved runs that have not landed and are not held back.")
+@click.option("--target", metavar="BRANCH", default="", help="Default: `target` of [landing], or what is checked out.")
+@click.option(
+    "--batch", metavar="N", type=click.IntRange(1, 50), help="So many runs are judged together, and are one commit."
+)
+@click.option("--no-rebuild", is_flag=True, help="Of a conflict only say it, and begin no new run.")
+@root_option
+@json_option
+def land_command(
+    runs: tuple[str, ...],
+    queued: bool,
+    target: str,
+    batch: int | None,
+    no_rebuild: bool,
+    root: Path | None,
+    as_json: bool,
+) -> None:
+    """Land each RUN (a run id, or a task id for its newest run) on its branch.
+
+    What merges is judged by the gates of the runs once more, on the present branch, before the branch moves. Nobody's
+    checkout is needed for it.
+
+    Exit 0 when all have landed, 1 when one has not.
+    """
+    folder = resolve_root(root)
+    if queued == bool(runs):
+        raise click.UsageError("name the runs, or give --queue for all that wait")
+    names = [known_run(folder, run) for run in runs]
+    names = names or [row.run_id for row in graph.queue_of(folder) if not row.held]
+    landed = land_and_show(folder, names, target=target, batch=batch or 0, rebuilds=not no_rebuild, as_json=as_json)
+    sys.exit(Exit.GOOD if landed else Exit.REFUSED)
+
+
+def land_and_show(
+    folder: Path, names: list[str], *, target: str = "", batch: int = 0, rebuilds: bool = True, as_json: bool = False
+) -> bool:
+    """Land runs with live progress, print how it ended for each, and return whether all have landed."""
+    console = talk()
+    seldom = Sparse.on(console)
+    with console.status("landing") as status:
+
+        def notice(step: Mapping[str, Any]) -> None:
+            line = ": ".join(filter(None, (few(step["runs"]), step["line"])))
+            status.update(line)
+            if not console.is_terminal:
+                seldom(line)
+
+        found = graph.land(folder, names, notice=notice, target=target, batch=batch, rebuilds=rebuilds)
+    good = all(row.state == "landed" for row in found)
+    if as_json:
+        print_json({"schema": "interlock.landing/1", "ok": good, "landings": [asdict(row) for row in found]})
+        return good
+    rows = [(run, row.state, row.commit[:12], row.target, _more(row)) for row in found for run in row.run_ids]
+    show_table("", ("run", "", "commit", "target", ""), rows, wrap="")
+    if not rows:
+        click.echo("no approved run waits to land", err=True)
+    for row in found:
+        if row.state != "landed":
+            show_finding(Finding(row.code, "error", few(row.run_ids), row.message, fix=row.fix))
+    return good
+
+
+def _more(row: graph.Landing) -> str:
+    if row.state == "landed":
+        parts = [row.message, f"flaky: {few(row.flaky)}" if row.flaky else "", f"one of {len(row.run_ids)}"]
+        return "; ".join(filter(None, parts if len(row.run_ids) > 1 else parts[:2]))
+    return few(row.tests or row.files)
+
+
+@click.group("queue", invoke_without_command=True)
+@root_option
+@json_option
+@click.pass_context
+def queue_command(context: click.Context, root: Path | None, as_json: bool) -> None:
+    """List the approved runs that have not landed, in the order in which they do."""
+    if context.invoked_subcommand is not None:
+        return
+    rows = graph.queue_of(resolve_root(root))
+    if as_json:
+        print_json({"schema": "interlock.queue/1", "runs": [row._asdict() for row in rows]})
+        return
+    cells = [
+        (place, row.run_id, "held" if row.held else "", row.approved_at[:16].replace("T", " "), row.task)
+        for place, row in enumerate(rows, 1)
+    ]
+    show_table("", ("", "run", "", "approved", "task"), cells, wrap="task")
+    if not rows:
+        click.echo("no approved run waits to land", err=True)
+
+
+@queue_command.command("hold")
+@click.argument("run")
+@root_option
+def hold_run(run: str, root: Path | None) -> None:
+    """Hold RUN back: `interlock land --queue` leaves it out."""
+    folder = resolve_root(root)
+    name = known_run(folder, run)
+    graph.hold(folder, name, on=True)
+    click.echo(f"{name} is held back")
+
+
+@queue_command.command("release")
+@click.argument("run")
+@root_option
+def release_run(run: str, root: Path | None) -> None:
+    """Let RUN land with the queue again."""
+    folder = resolve_root(root)
+    name = known_run(folder, run)
+    graph.hold(folder, name, on=False)
+    click.echo(f"{name} lands with the queue")
+
+
+@queue_command.command("first")
+@click.argument("run")
+@root_option
+def first_run(run: str, root: Path | None) -> None:
+    """Let RUN land before all others."""
+    _moved(run, root, 1)
+
+
+@queue_command.command("move")
+@click.argument("run")
+@click.argument("place", type=click.IntRange(min=1))
+@root_option
+def move_run(run: str, place: int, root: Path | None) -> None:
+    """Move RUN to a PLACE in the queue; 1 is the first."""
+    _moved(run, root, place)
+
+
+def _moved(run: str, root: Path | None, place: int) -> None:
+    folder = resolve_root(root)
+    name = known_run(folder, run)
+    graph.move(folder, name, place)
+    order = [row.run_id for row in graph.queue_of(folder)]
+    click.echo(f"{name} is number {order.index(name) + 1} of {len(order)}")
