@@ -63,6 +63,24 @@ def name_of(role: str, attempt: int, turn: int, reask: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Sandbox:
+    """What the programs of an agent are kept in.
+
+    Args:
+        words: The beginning of a command line, to which `--` and the program are added.
+        clients: A folder that is writable inside, for state and caches of the client.
+    """
+
+    words: tuple[str, ...]
+    clients: str
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Return the variables for programs inside: caches of the person cannot be written there."""
+        return {"XDG_CACHE_HOME": f"{self.clients}/cache", "npm_config_cache": f"{self.clients}/npm", "TMPDIR": "/tmp"}  # noqa: S108
+
+
+@dataclass(frozen=True, slots=True)
 class Ask:
     """One request for one answer of one role.
 
@@ -89,6 +107,7 @@ class Ask:
         inputs: Files and folders that the task names as its sources: an agent may read them outside the scope too.
         commands: argv by name: what an agent may have run; for a build role the commands of the task's gates too.
         limits: What is left of the budgets for this answer.
+        sandbox: What programs that do the work are kept in; None where they are not.
         at_work: Called with the process id of a program that does the work, and with None when all of it has ended.
         notice: Called with what the agent is doing meanwhile, as `{kind: "working", role, tool, calls, tokens}`.
     """
@@ -116,6 +135,7 @@ class Ask:
     inputs: tuple[str, ...] = ()
     commands: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     limits: Limits = field(default_factory=Limits)
+    sandbox: Sandbox | None = field(default=None, compare=False, repr=False)
     notice: Notice = field(default=lambda _step: None, compare=False, repr=False)
     at_work: Callable[[int | None], None] = field(default=lambda _pid: None, compare=False, repr=False)
 

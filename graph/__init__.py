@@ -13,14 +13,16 @@ if TYPE_CHECKING:
     from interlock.graph.ending import abandon, abandon_ticket, ended_runs, remove
     from interlock.graph.engine.folder import find_run, list_runs, runs_of, journal_path, journal_run, snapshots_path
     from interlock.graph.engine.folder import state_dir
-    from interlock.graph.errors import ANSWER, CODES as RUN_CODES, COMMENT, GraphError, RULES as RUN_RULES
+    from interlock.graph.errors import ANSWER, CODES as RUN_CODES, COMMENT, GraphError, RULES as RUN_RULES, TREE
     from interlock.graph.errors import RunBusyError, RunDamagedError, TaskError, UnknownRunError
     from interlock.graph.landing.land import land
     from interlock.graph.landing.lander import Landing
     from interlock.graph.landing.queue import LANDED, Landed, Queued, hold, landed_of, move, queue_of
     from interlock.graph.landing.work import commit_run
+    from interlock.graph.task.apart import Start, start_apart
     from interlock.graph.task.background import Drives
     from interlock.graph.task.build import task_graph
+    from interlock.graph.task.clone import commit_of_changes, prune_trees, target_commit, unsaved
     from interlock.graph.task.comments import Comment, comments, comments_go_to
     from interlock.graph.task.explain import Wait, explain_run, explanation_text, run_summary, status_text, tree_after
     from interlock.graph.task.kept_evidence import EvidenceCheck, check_evidence, present_path
@@ -66,6 +68,7 @@ __all__ = [
     "SPECS",
     "TICKET",
     "TICKET_RULES",
+    "TREE",
     "UNANSWERED",
     "WAYS",
     "AgentOutcome",
@@ -93,6 +96,7 @@ __all__ = [
     "RunStatus",
     "RunStore",
     "RunView",
+    "Start",
     "Task",
     "TaskError",
     "Ticket",
@@ -116,6 +120,7 @@ __all__ = [
     "comment",
     "comments",
     "comments_go_to",
+    "commit_of_changes",
     "commit_run",
     "content_of",
     "drive",
@@ -154,6 +159,7 @@ __all__ = [
     "present_path",
     "products_of",
     "progress_since",
+    "prune_trees",
     "put_back_of",
     "queue_of",
     "remove",
@@ -164,17 +170,20 @@ __all__ = [
     "sealing_error",
     "snapshots_path",
     "staffed",
+    "start_apart",
     "start_run",
     "state_dir",
     "status_mermaid",
     "status_text",
     "summary_text",
+    "target_commit",
     "task_from_mapping",
     "task_graph",
     "ticket_explanation_text",
     "ticket_summary",
     "transition_table",
     "tree_after",
+    "unsaved",
     "vacant_roles",
     "verify_journal",
     "view_run",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from interlock.core.errors import Exit, InterlockError
 from interlock.core.finding import Finding
 from interlock.core.rule import Rule, error_rule, rules
+from interlock.core.text import count, few
 
 if TYPE_CHECKING:
     from interlock.envelope import Report
@@ -76,6 +77,7 @@ ANSWER: Final = "RUN605"
 SCOPE_HELD: Final = "RUN606"
 LEASES: Final = "RUN607"
 HEAD: Final = "RUN608"
+TREE: Final = "RUN609"
 ENDED: Final = "RUN630"
 NOT_ASKED: Final = "RUN641"
 NO_WAY: Final = "RUN642"
@@ -108,6 +110,10 @@ CODES: Final = rules(
         HEAD: (
             "A head on the command line is RUN:SEQ:HASH.",
             "Copy it whole, as the end of the run or `interlock verify` printed it.",
+        ),
+        TREE: (
+            "A run in a tree of its own begins with a commit, and works in its tree until it has landed.",
+            "Do what the message says; `interlock run --here` works in the checkout itself.",
         ),
         ENDED: (
             "A run that was ended by `interlock abandon` takes no answer.",
@@ -208,6 +214,17 @@ ABSENT: Final = Rule(
     bad="OUTPUT:\nsrc/discount.py has it, and tests/test_discount.py 14 tests.\n(and there is neither)",
 )
 
+OUTSIDE: Final = error_rule(
+    code="RUN617",
+    title="A hand-over changes files of the scope, and no others.",
+    source="Interlock: what no gate judges does not land",
+    remedy="Make these files what they were (`git checkout -- FILE`, remove new ones), or set STATUS to `BLOCKED` and "
+    "say under FAIL_REASONS why the task needs them. The task's owner widens `scope`, or sets "
+    '`outside = "report"` in [run].',
+    good='STATUS: READY_FOR_QA, with changes below src/, and scope = ["src/**"]',
+    bad="STATUS: READY_FOR_QA, with pyproject.toml changed as well",
+)
+
 _KNOWN: Final = "Interlock: what can be known before anything is spent is known then"
 
 VACANT: Final = error_rule(
@@ -270,6 +287,7 @@ RULES: Final[tuple[Rule, ...]] = (
     NO_OUTCOME,
     UNOPENED,
     ABSENT,
+    OUTSIDE,
     VACANT,
     PROGRAM,
     BROWSER,
@@ -290,6 +308,12 @@ def unchanged_tree(report: "Report", mode: Literal["error", "warn"], scope: Sequ
         UNCHANGED_TREE, report, message, "READY_FOR_QA with an unchanged tree", f"a change in {', '.join(scope)}"
     )
     return found._replace(level="error" if mode == "error" else "warning")
+
+
+def changed_outside_scope(report: "Report", paths: Sequence[str], scope: Sequence[str]) -> Finding:
+    """Return the finding for a hand-over that changed files outside the scope."""
+    message = f"The work changed {count(len(paths), 'file')} outside the scope."
+    return _at_status(OUTSIDE, report, message, few(paths), f"changes in {', '.join(scope)} alone")
 
 
 def no_outcome(report: "Report", role: "Role") -> Finding:

@@ -1,14 +1,16 @@
 """The `command` runner: an agent that is a program, such as Claude Code, Codex or Gemini CLI."""
 
+import os
+import shutil
 import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from interlock.agents.ask import Answer, Ask, RunnerError
+from interlock.agents.ask import Answer, Ask, RunnerError, Sandbox
 from interlock.agents.runners.command_table import PLACEHOLDER
-from interlock.agents.runners.presets import Command, command_lines
+from interlock.agents.runners.presets import Command, State, command_lines
 from interlock.agents.runners.program_output import Unreadable, read_output
 from interlock.agents.usage import Usage
 from interlock.core.process import MAX_OUTPUT_BYTES, TAIL_BYTES, Ended, capture, environment_of
@@ -29,7 +31,7 @@ class CommandRunner:
         Raises:
             RunnerError: It cannot be started, took too long, failed, or printed what is no answer.
         """
-        command = self._command
+        command, program = self._command, self._command.argv[0]
         with tempfile.TemporaryDirectory(prefix="interlock-ask-") as folder:
             words = _words(ask, command, Path(folder))
             argv = [fill(part, words) for part in command.argv]
@@ -37,31 +39,53 @@ class CommandRunner:
             lines = command_lines(ask.commands.values()) if ask.step == "build" else ()
             if command.permit is not None and lines:
                 argv += command.permit(lines, Path(folder))
+            own = dict[str, str]()
+            if ask.sandbox is not None:
+                own = ask.sandbox.environment | _own_state(ask.sandbox, command.state)
+                argv = [*ask.sandbox.words, "--ro-bind", folder, folder, "--chdir", ask.root, "--", *argv]
             try:
                 ended = capture(
                     argv,
                     stdin=fill(command.stdin, words).encode("utf-8", "surrogatepass"),
                     cwd=Path(ask.root),
-                    env=environment_of(command.environment) | ask.environment | ask.own_mark,
+                    env=environment_of(command.environment) | ask.environment | ask.own_mark | own,
                     timeout_seconds=command.timeout_seconds,
                     at_start=ask.at_work,
                 )
             except (OSError, ValueError) as error:
                 fix = (
-                    f"Install {argv[0]} so that it is on PATH; hand long texts on by {{prompt_file}} or standard input."
+                    f"Install {program} so that it is on PATH; hand long texts on by {{prompt_file}} or standard input."
                 )
-                raise RunnerError(f"{argv[0]} cannot be started: {error}", fix) from error
+                raise RunnerError(f"{program} cannot be started: {error}", fix) from error
             finally:
                 ask.at_work(None)
         # A program that failed may say all the same what it spent, and why it failed.
         read = read_output(command.form, ended.output)
         usage = replace(read.usage or Usage(calls=1, usd=None), seconds=ended.seconds)
-        problem = _problem(argv[0], ended, command, read)
+        problem = _problem(program, ended, command, read)
         if problem is not None:
             message, fix = problem
             raise RunnerError(message, fix, usage)
         assert isinstance(read, Answer)
         return replace(read, usage=usage, model=read.model or command.model)
+
+
+def _own_state(sandbox: Sandbox, state: State | None) -> dict[str, str]:
+    """Return the variable that names the state folder of a client in a sandbox, made on first use.
+
+    The files of the person's own are copied, by which the client knows who uses it; no folders, which hold sessions.
+    """
+    if state is None:
+        return {}
+    mine = Path(os.environ.get(state.variable) or state.folder).expanduser()
+    own = Path(sandbox.clients, mine.name.lstrip("."))
+    if not own.exists():
+        own.mkdir(parents=True, mode=0o700)
+        beside = [Path(state.file).expanduser()] if state.file and not os.environ.get(state.variable) else []
+        for path in (*(mine.iterdir() if mine.is_dir() else ()), *beside):
+            if path.is_file():
+                shutil.copy2(path, own / path.name)
+    return {state.variable: os.fspath(own)}
 
 
 def _words(ask: Ask, command: Command, folder: Path) -> dict[str, str]:

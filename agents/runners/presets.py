@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from interlock.agents.runners.program_output import Form
 
@@ -13,6 +13,20 @@ Permit: TypeAlias = Callable[[Sequence[str], Path], tuple[str, ...]]
 """Takes command lines, at least one, and a folder that lasts as long as the program runs; returns its arguments."""
 
 _PRIORITY: Final = 900
+
+
+class State(NamedTuple):
+    """Where a client keeps its settings, sessions and the proof of who uses it.
+
+    Args:
+        variable: The variable that names another folder for it.
+        folder: The folder that it is without the variable.
+        file: A file beside that folder that lies in it where the variable is set; empty for none.
+    """
+
+    variable: str
+    folder: str
+    file: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +42,7 @@ class Command:
         form: How its output is written.
         environment: Names of the variables that it is given; `*` at the end stands for any ending.
         permit: Returns the arguments that let a build role run the task's commands; None when none are needed.
+        state: Where the client keeps its state.
         timeout_seconds: How long it may take.
         model: What `{model}` is.
     """
@@ -40,6 +55,7 @@ class Command:
     form: Form = "text"
     environment: tuple[str, ...] = ()
     permit: Permit | None = None
+    state: State | None = None
     timeout_seconds: int = 1800
     model: str = ""
 
@@ -95,6 +111,7 @@ PRESETS: Final[Mapping[str, Command]] = {
         form="claude",
         environment=("ANTHROPIC_*", "CLAUDE_*", "AWS_*", "DISABLE_*"),
         permit=allow_in_claude,
+        state=State("CLAUDE_CONFIG_DIR", "~/.claude", "~/.claude.json"),
     ),
     "codex": Command(
         argv=("codex", "exec", "--json", "--skip-git-repo-check"),
@@ -106,6 +123,7 @@ PRESETS: Final[Mapping[str, Command]] = {
         stdin=WHOLE,
         form="codex",
         environment=("OPENAI_*", "CODEX_*"),
+        state=State("CODEX_HOME", "~/.codex"),
     ),
     "gemini": Command(
         argv=("gemini", "--output-format", "json"),

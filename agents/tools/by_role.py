@@ -37,7 +37,8 @@ def toolbox(ask: Ask) -> Generator[list[BaseTool]]:
         if ask.commands:
             left = TIMEOUT_SECONDS if ask.limits.seconds is None else ask.limits.seconds
             seconds = max(1.0, min(TIMEOUT_SECONDS, left))
-            tools.append(command_tool(ask.commands, ask.root, ask.environment, timeout_seconds=seconds))
+            env, sandbox = ask.environment, ask.sandbox
+            tools.append(command_tool(ask.commands, ask.root, env, sandbox=sandbox, timeout_seconds=seconds))
         yield tools
 
 

@@ -7,6 +7,7 @@ from typing import Any, Final, Literal, cast
 from langchain_core.tools import BaseTool
 from pydantic import Field, create_model
 
+from interlock.agents.ask import Sandbox
 from interlock.agents.file_refusals import Answer, answering, refusal
 from interlock.agents.quoting import bullets
 from interlock.agents.tools.tool_factory import Arguments, make_tool
@@ -27,6 +28,7 @@ def command_tool(
     root: str,
     env: Mapping[str, str],
     *,
+    sandbox: Sandbox | None = None,
     timeout_seconds: float = TIMEOUT_SECONDS,
 ) -> BaseTool:
     """Return `run_command`; it answers `{name, argv, exit_status, output, error_output, seconds, errors}`.
@@ -39,7 +41,7 @@ def command_tool(
         with answering({"name": name}) as answer:
             argv = commands[name]
             answer["argv"] = taken(map(shown, argv), _SHOWN_WORDS, _DESCRIBED_BYTES)[0]
-            ended = _ended(name, argv, root, env, timeout_seconds)
+            ended = _ended(name, argv, root, env, sandbox, timeout_seconds)
             answer |= {
                 "exit_status": ended.status,
                 "output": ends(ended.output.decode("utf-8", "replace"), CONTENT_BYTES * 2 // 3),
@@ -65,10 +67,18 @@ def command_tool(
     )
 
 
-def _ended(name: str, argv: Sequence[str], root: str, env: Mapping[str, str], timeout_seconds: float) -> Ended:
-    given = {**environment_of(_ENVIRONMENT), **env}
+def _ended(
+    name: str,
+    argv: Sequence[str],
+    root: str,
+    env: Mapping[str, str],
+    sandbox: Sandbox | None,
+    timeout_seconds: float,
+) -> Ended:
+    given = {**environment_of(_ENVIRONMENT), **env, **({} if sandbox is None else sandbox.environment)}
+    words = () if sandbox is None else (*sandbox.words, "--chdir", root, "--")
     try:
-        return capture(argv, cwd=Path(root), env=given, timeout_seconds=timeout_seconds)
+        return capture([*words, *argv], cwd=Path(root), env=given, timeout_seconds=timeout_seconds)
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise refusal("AGT920", name, f"{argv[0]} cannot be started: {why}") from error

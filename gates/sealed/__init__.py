@@ -12,16 +12,30 @@ if TYPE_CHECKING:
     from interlock.gates.heldout import HeldOutTable, load_held_out
     from interlock.gates.sealed.base import BaseCheck, check_base
     from interlock.gates.sealed.case import Frozen, GateCase, freeze
+    from interlock.gates.sealed.environment import kept_places
     from interlock.gates.sealed.errors import SealError
     from interlock.gates.sealed.gate import SealedRun, Work, chosen, judge, run_sealed_gate, summary
     from interlock.gates.sealed.product import Product, choose
-    from interlock.gates.sealed.sandbox import is_below
-    from interlock.gates.sealed.settings import KEYS, Seal, seals
-    from interlock.gates.sealed.store import EVIDENCE, Base, Commit, Entry, Store, place_of, top_of, write
+    from interlock.gates.sealed.sandbox import PRIVATE, is_below, level
+    from interlock.gates.sealed.settings import DEFAULT_KEEP, KEYS, Seal, seals
+    from interlock.gates.sealed.store import (
+        EVIDENCE,
+        TREE_VARIABLE,
+        Base,
+        Commit,
+        Entry,
+        Store,
+        place_of,
+        top_of,
+        write,
+    )
 
 __all__ = [
+    "DEFAULT_KEEP",
     "EVIDENCE",
     "KEYS",
+    "PRIVATE",
+    "TREE_VARIABLE",
     "Base",
     "BaseCheck",
     "Commit",
@@ -41,6 +55,8 @@ __all__ = [
     "freeze",
     "is_below",
     "judge",
+    "kept_places",
+    "level",
     "load_held_out",
     "place_of",
     "run_sealed_gate",

@@ -27,6 +27,7 @@ from typing import Any, Final
 from pydantic import TypeAdapter
 
 from interlock.core.finding import Finding
+from interlock.core.locks import locked
 from interlock.gates.command import Output
 from interlock.gates.sealed import sandbox
 from interlock.gates.sealed.case import GateCase
@@ -110,10 +111,18 @@ def check_base(case: GateCase, *, progress: Progress = lambda _line: None, known
         CollectorError: The command cannot be started, or the base cannot be exported.
     """
     path = _place(case)
-    if known:
-        # A result that cannot be read, or is of another shape, is made anew; pydantic's refusal is a ValueError.
-        with suppress(OSError, ValueError):
-            return replace(_checks().validate_python(json.loads(path.read_bytes())), cached=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # Runs that begin at once on one base would each run its tests: all but the first wait, and know the result then.
+    with path.with_name(f"{path.name}.lock").open("ab") as file, locked(file):
+        if known:
+            # A result that cannot be read, or is of another shape, is made anew; pydantic's refusal is a ValueError.
+            with suppress(OSError, ValueError):
+                return replace(_checks().validate_python(json.loads(path.read_bytes())), cached=True)
+        return _checked(case, path, progress)
+
+
+def _checked(case: GateCase, path: Path, progress: Progress) -> BaseCheck:
+    """Run the tests of the base, and keep what they came to."""
     progress("the tests of the base, the tree without the work, run in a sealed copy")
     bytecode = bytecode_folder(case)
     # What an earlier, unfinished run compiled may be of dependencies that have changed since.

@@ -30,13 +30,14 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
+from interlock.core import git
 from interlock.gates.command import Output
 from interlock.gates.sealed import sandbox
 from interlock.gates.sealed.errors import SealError
@@ -139,8 +140,7 @@ def find_environment(
         found.keep(place)
     files = frozenset(tracked)
     # An ignored file beside a tracked `__init__.py` belongs to that package: a version file, a built extension.
-    generated = [f"{top}/{path}" for path in ignored if f"{os.path.dirname(path)}/__init__.py" in files]
-    generated = [path for path in generated if os.path.isfile(path) and path not in found.kept]
+    generated = [path for path in _beside_modules(top, ignored, files) if path not in found.kept]
     for target, source in made.items():
         found.made(target, source)
     for argv in commands:
@@ -153,6 +153,24 @@ def find_environment(
             found.program(tool, packages=not own)
     found.toolchains(at_root)
     return found.result(generated)
+
+
+def _beside_modules(top: Path, ignored: Iterable[str], files: Container[str]) -> list[str]:
+    beside = [f"{top}/{path}" for path in ignored if f"{os.path.dirname(path)}/__init__.py" in files]
+    return [path for path in beside if os.path.isfile(path)]
+
+
+def kept_places(top: Path, root: str, names: Iterable[str]) -> list[str]:
+    """Return the places of a checkout that gates see although git does not track them; see `Seal.keep` for the names.
+
+    Ignored files beside modules are among them. Nothing is stored.
+    """
+    words = [f"--exclude={name}" for name in sorted(names) if "/" not in name]
+    found = git.run(top, ("ls-files", "-o", "-i", "--directory", "--exclude-standard", "-z", *words), "listing")
+    ignored = [os.fsdecode(path) for path in found.output.split(b"\0") if path]
+    tracked = {os.fsdecode(path) for path in git.run(top, ("ls-files", "-z"), "listing").output.split(b"\0")}
+    places = [*_kept(top, root, names, ignored), *_beside_modules(top, ignored, tracked)]
+    return [place for place in dict.fromkeys(places) if is_below(place, (os.fspath(top),)) and os.path.lexists(place)]
 
 
 def _kept(top: Path, root: str, names: Iterable[str], ignored: Iterable[str]) -> Iterator[str]:

@@ -40,7 +40,8 @@ SYSTEM: Final = (
 )
 """Where distributions install: seen inside as they are."""
 
-_PRIVATE: Final = ("/tmp", "/var/tmp", "/run", "/dev/shm")  # noqa: S108 - their empty doubles inside
+PRIVATE: Final = ("/tmp", "/var/tmp", "/run", "/dev/shm")  # noqa: S108 - their empty doubles inside
+"""Folders of which a sandbox has empty ones of its own."""
 _EMPTY: Final = ("/home", "/root", "/media", "/mnt", "/opt", "/srv", "/var")
 """Folders that programs may look for; nothing is in them inside."""
 _TRIAL_SECONDS: Final = 20
@@ -120,7 +121,7 @@ def _words(argv: Sequence[str], box: Box, cwd: str) -> list[str]:
 def _mounts(box: Box) -> Iterator[str]:
     """Yield the words for what is seen inside; a place comes after the one that it lies in."""
     rows: list[tuple[str, tuple[str, ...]]] = [(name, ("--dir", name)) for name in (*_EMPTY, os.path.expanduser("~"))]
-    rows += [(name, ("--tmpfs", name)) for name in _PRIVATE]
+    rows += [(name, ("--tmpfs", name)) for name in PRIVATE]
     for name in SYSTEM:
         # On merged systems `/bin` is a link to `usr/bin`, and a mount in its place would be seen as a folder.
         if os.path.islink(name):

@@ -39,6 +39,9 @@ from interlock.gates.sealed.errors import SealError
 
 T = TypeVar("T")
 
+TREE_VARIABLE: Final = "INTERLOCK_TREE"
+"""The variable that has the name of the tree that a process works in; see `graph.task.clone`."""
+
 OWN: Final = ".interlock"
 """Interlock's own folder at the project's root, of which nothing belongs to a tree."""
 EVIDENCE: Final = "artifacts"
@@ -173,7 +176,9 @@ class Store:
         self.top = Path(os.path.realpath(top))
         key = sha256(os.fsencode(self.top)).hexdigest()[:16]
         self.folder = Path(state.folder()) / f"{key}-{self.top.name or 'root'}"
-        self._index = f"{self.folder}/index"
+        # Trees of runs lie at this path, too, each in a namespace of its own: what one index knows of the files is
+        # wrong for another tree.
+        self._index = f"{self.folder}/index" + (f"-{tree}" if (tree := os.environ.get(TREE_VARIABLE)) else "")
         self._repository: Path | None = None
 
     # -- trees in -----------------------------------------------------------------------------------------------------

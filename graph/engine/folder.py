@@ -26,9 +26,18 @@ def is_run_id(name: object) -> bool:
     return isinstance(name, str) and RUN_ID.fullmatch(name) is not None
 
 
+RECORD_VARIABLE: Final = "INTERLOCK_RECORD"
+"""In a tree at its own path, where there are no namespaces: the root of the checkout, which keeps the record."""
+
+
+def record_of(root: Path) -> Path:
+    """Return the root that keeps the record of a root's runs: itself, but in a tree at a path of its own."""
+    return Path(os.environ.get(RECORD_VARIABLE) or root)
+
+
 def state_dir(root: Path) -> Path:
     """Return the folder of Interlock's own state, made on first use and ignored by git."""
-    folder = root / ".interlock"
+    folder = record_of(root) / ".interlock"
     folder.mkdir(exist_ok=True)
     ignore = folder / ".gitignore"
     if not ignore.exists():
@@ -38,17 +47,17 @@ def state_dir(root: Path) -> Path:
 
 def journal_path(root: Path) -> Path:
     """Return the path of the journal of a root."""
-    return root / "artifacts" / "interlock" / "events.jsonl"
+    return record_of(root) / "artifacts" / "interlock" / "events.jsonl"
 
 
 def snapshots_path(root: Path) -> Path:
     """Return where every snapshot of every ticket is kept."""
-    return root / "artifacts" / "interlock" / "tickets.jsonl"
+    return record_of(root) / "artifacts" / "interlock" / "tickets.jsonl"
 
 
 def copies_dir(root: Path, run_id: str) -> Path:
     """Return the folder of a ticket run's payloads and of its last ticket, for people."""
-    return root / "artifacts" / "interlock" / "tickets" / run_id
+    return record_of(root) / "artifacts" / "interlock" / "tickets" / run_id
 
 
 def journal_run(run_id: str) -> str:
@@ -91,13 +100,13 @@ def runs_of(root: Path, kind: Kind, name: str) -> list[str]:
 def find_run(root: Path, kind: Kind, name: str) -> str | None:
     """Return the run of that id, or the newest run of the task or ticket of that name, or None."""
     # A run id goes first: a task may be called as an older run is.
-    if is_run_id(name) and (root / ".interlock" / kind / name / BEGIN).exists():
+    if is_run_id(name) and (record_of(root) / ".interlock" / kind / name / BEGIN).exists():
         return name
     return next(iter(runs_of(root, kind, name)), None)
 
 
 def _folders(root: Path, kind: Kind) -> Iterator[Path]:
-    with suppress(FileNotFoundError, NotADirectoryError), os.scandir(root / ".interlock" / kind) as entries:
+    with suppress(FileNotFoundError, NotADirectoryError), os.scandir(record_of(root) / ".interlock" / kind) as entries:
         for entry in entries:
             if is_run_id(entry.name) and os.path.exists(os.path.join(entry.path, BEGIN)):  # noqa: PTH110, PTH118 - many
                 yield Path(entry.path)
@@ -154,7 +163,7 @@ class RunFolder:
             )
         self.root = root
         self.run_id = run_id
-        self.folder = root / ".interlock" / self.kind / run_id
+        self.folder = record_of(root) / ".interlock" / self.kind / run_id
 
     def exists(self) -> bool:
         """Return whether this run was begun."""

@@ -41,7 +41,9 @@ from interlock.gates.manifest import Collection, from_json
 from interlock.gates.response import input_exists, judge_response, relative
 from interlock.gates.sealed import SealError
 from interlock.gates.shared import shared
-from interlock.graph.errors import UNOPENED, finding, no_outcome, unchanged_tree
+from interlock.graph.errors import UNOPENED, changed_outside_scope, finding, no_outcome, unchanged_tree
+from interlock.graph.task.agent_box import sandbox_of
+from interlock.graph.task.clone import find
 from interlock.graph.task.comments import given_now
 from interlock.graph.task.context import (
     TaskContext,
@@ -58,7 +60,14 @@ from interlock.graph.task.policy import left_for, spent_by
 from interlock.graph.task.sealing import gate_notes
 from interlock.graph.task.state import Answered, Event, TaskState, objected_before
 from interlock.graph.task.store import RunStore
-from interlock.graph.task.trees import changed_in_scope, changes, put_back_of, snapshot, visible_changes
+from interlock.graph.task.trees import (
+    changed_in_scope,
+    changed_outside,
+    changes,
+    put_back_of,
+    snapshot,
+    visible_changes,
+)
 
 # A refused answer is quoted up to this length, so that an endless one does not fill the next prompt.
 _MAX_QUOTED_CHARS: Final = 32 * 1024
@@ -270,6 +279,10 @@ def make_ask(
         limits=left_for(context.policy, state.get("spent", {}), role.name),
         notice=notice,
     )
+    if context.policy.sandbox:
+        clone = find(context.root, context.policy.tree)
+        shown = [path for paths in evidence.values() for path in paths]
+        ask = replace(ask, sandbox=sandbox_of(clone, ask.reports_dir, shown))
     prompt = assignment(
         ask,
         attempts=1 + context.policy.max_rework,
@@ -284,9 +297,15 @@ def make_ask(
         certified=tuple(sorted(held_gates(context, state))),
         gate_notes=gate_notes(context.task, context.policy),
         outputs=_outputs(role, state),
-        comments=given_now(store) if builds else (),
+        comments=_said(context, store) if builds else (),
     )
     return replace(ask, prompt=reask(prompt, refusal, refused) if refusal else prompt)
+
+
+def _said(context: TaskContext, store: RunStore) -> tuple[str, ...]:
+    """Return what a builder is told beside the task: why the run was begun anew, and the comments of people."""
+    note = context.policy.note
+    return (*((note,) if note else ()), *given_now(store))
 
 
 def _commands(context: TaskContext, role: Role) -> dict[str, tuple[str, ...]]:
@@ -426,6 +445,7 @@ def judge(
         report = replace(report, findings=findings)
     if report.status == "READY_FOR_QA":
         report = report.with_findings(_without_work(context, state, report, tree))
+        report = report.with_findings(_outside(context, state, report))
     if opened is not None:
         report = report.with_findings(_unopened(report, role, str(context.root), opened))
     reasons = () if report.envelope is None else report.envelope.fail_reasons
@@ -450,6 +470,17 @@ def _without_work(context: TaskContext, state: TaskState, report: Report, tree: 
     if state["attempt"] == 1 and origin and origin != tree:
         return []
     return [unchanged_tree(report, context.policy.unchanged, context.task.scope)]
+
+
+def _outside(context: TaskContext, state: TaskState, report: Report) -> list[Finding]:
+    """Return what is wrong with a hand-over that changed files outside the scope, where a run refuses that."""
+    if context.policy.outside != "refuse":
+        return []
+    sealing = state["sealing"]
+    now = snapshot(context.root, context.task, context.policy, sealing)
+    found = changed_outside(context.root, context.task, sealing, (state.get("first_snapshot", ""), now), "")
+    paths = [row["path"] for row in found]
+    return [changed_outside_scope(report, paths, context.task.scope)] if paths else []
 
 
 def _unopened(report: Report, role: Role, root: str, opened: Sequence[str]) -> Iterator[Finding]:

@@ -61,6 +61,9 @@ class Policy:
         notify: The `[notify]` table: how people are notified of the run.
         commit: The commit that was checked out when the run began; empty where there was none.
         tree: The name of the run's own tree; empty for a run that works in the checkout.
+        outside: Whether a hand-over that changed files outside the scope is refused.
+        sandbox: Whether programs of agents run in a sandbox of their own.
+        note: What the builders are told of it beside the task, such as what its work conflicted with.
     """
 
     protocol: Protocol
@@ -81,6 +84,9 @@ class Policy:
     notify: Mapping[str, Any] = field(default_factory=dict[str, Any])
     commit: str = ""
     tree: str = ""
+    outside: Literal["refuse", "report"] = "report"
+    sandbox: bool = False
+    note: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Return the policy as JSON values."""

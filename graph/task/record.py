@@ -13,7 +13,7 @@ from interlock.gates.errors import ConfigError
 from interlock.gates.evidence import EvidenceFile, read_evidence, write_evidence
 from interlock.gates.manifest import Collection
 from interlock.gates.response import input_exists
-from interlock.graph.engine.folder import HeadRecord, restore
+from interlock.graph.engine.folder import HeadRecord, record_of, restore
 from interlock.graph.errors import RunDamagedError
 from interlock.graph.task.machine import certifiers
 from interlock.graph.task.policy import Policy, grammar_fingerprint
@@ -198,15 +198,16 @@ class Recorder:
         Raises:
             RunDamagedError: The copy cannot be stored.
         """
+        home = record_of(root)
         for file in collection.files:
             copy = f"artifacts/interlock/objects/{file.sha256[:2]}/{file.sha256}"
-            kept = read_evidence(root, copy)
+            kept = read_evidence(home, copy)
             if isinstance(kept, EvidenceFile) and kept.sha256 == file.sha256:
                 continue
             read = read_evidence(root, file.path)
             if isinstance(read, EvidenceFile) and read.sha256 == file.sha256:
                 try:
-                    write_evidence(root, copy, read.data)
+                    write_evidence(home, copy, read.data)
                 except OSError as error:
                     raise RunDamagedError(
                         f"the copy {copy} of an evidence file cannot be stored: {error.strerror}",

@@ -28,13 +28,14 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, StateSnapshot
 
 from interlock.agents.ask import REMOTE, AgentConfigError, Remote, Runner, RunnerError
-from interlock.core import git
 from interlock.core.errors import InterlockError
 from interlock.gates.config import load_config
-from interlock.gates.sealed import SealError
+from interlock.gates.sealed import SealError, level
 from interlock.graph.engine.folder import HeadRecord, journal_path, journal_run, list_runs, state_dir
-from interlock.graph.errors import COMMENT, ENDED, NO_WAY, NOT_ASKED, GraphError, RunDamagedError
+from interlock.graph.errors import COMMENT, ENDED, NO_WAY, NOT_ASKED, TREE, GraphError, RunDamagedError
+from interlock.graph.task.apart import drive_inside
 from interlock.graph.task.build import task_graph
+from interlock.graph.task.clone import head_of, inside
 from interlock.graph.task.comments import FIX, Comment, keep_comment
 from interlock.graph.task.explain import WaitKind, waits_of
 from interlock.graph.task.left_agents import end_left_agents
@@ -78,6 +79,8 @@ def start_run(
     warn: Callable[[str], None] = lambda _text: None,
     progress: Callable[[str], None] = lambda _line: None,
     accept_base: bool = False,
+    tree: str = "",
+    note: str = "",
 ) -> str:
     """Check a task, freeze it with the present policy under a new run id, and return the id.
 
@@ -90,6 +93,8 @@ def start_run(
         progress: Takes what happens while the tree is frozen and the tests of the base run.
         accept_base: Tests, and files that decide a gate, may be the base although an earlier run changed them and no
             gate judged them: a person has looked at them.
+        tree: The name of the tree that this process works in; `start_apart` makes one.
+        note: What the builders are told beside the task.
 
     Raises:
         TaskError: The task cannot start; every problem is listed, and nothing is kept.
@@ -106,7 +111,12 @@ def start_run(
     # taken.
     task_graph(task, root=root, policy=policy, runners=dict.fromkeys(agent_roles(policy), REMOTE))
     state_dir(root)
-    policy = replace(policy, commit=head_of(root))
+    outside = prepared.config.run.outside or ("refuse" if tree else "report")
+    policy = replace(policy, commit=head_of(root), tree=tree, note=note, outside=outside)
+    if tree:
+        sandbox = prepared.config.trees.sandbox == "auto" and level() == "namespaces"
+        # Nobody else works in the tree, and what others hold in the checkout is not in its way.
+        policy = replace(policy, reserve=False, sandbox=sandbox)
     policy = replace(policy, sealing=seal_run(root, task, policy, progress))
     if accept_base:
         # Noted in the run, so that the next one does not ask about the same files again.
@@ -125,12 +135,6 @@ def start_run(
         # Readers of the journal know the run from here on, although it may wait for its files before its first node.
         open_journal(Recorder(Journal(journal_path(root))), run_id, root, task, policy, policy.sealing)
     return run_id
-
-
-def head_of(root: Path) -> str:
-    """Return the commit that is checked out; empty where there is none."""
-    done = git.run(root, ("rev-parse", "--verify", "--quiet", "HEAD^{commit}"), "listing")
-    return done.output.decode().strip() if done.status == 0 else ""
 
 
 def drive(
@@ -162,8 +166,16 @@ def drive(
         GraphError: The run was abandoned, an answer was given that it does not wait for, or the files of the scope
             cannot be had; nothing was done.
     """
+    store = RunStore(root, run_id)
+    _, policy, _ = store.load()
+    if policy.tree and inside() != policy.tree and not store.abandoned():
+        if runners:
+            fix = "Name runners that another process can start (`python:MODULE:NAME`), or run it in the checkout."
+            raise GraphError(f"run {run_id} is driven in a tree of its own, by another process", fix, TREE)
+        drive_inside(run_id, root, policy.tree, answers or {}, asks or {}, notice or (lambda _step: None))
+        return view_run(run_id, root=root)
     try:
-        with RunStore(root, run_id).locked():
+        with store.locked():
             view = _drive(
                 run_id,
                 root,

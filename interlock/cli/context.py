@@ -48,6 +48,7 @@ def show(data: DataT, text: Callable[[DataT], object], *, as_json: bool) -> None
 
 
 EXISTING_FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
+EXISTING: Final = click.Path(exists=True, path_type=Path)
 NEW_FILE: Final = click.Path(dir_okay=False, path_type=Path)
 
 root_option = click.option(

@@ -41,6 +41,10 @@ events_option = click.option(
 )
 
 
+_LOCK: Final = threading.Lock()
+"""Runs that one process drives side by side write to one stream."""
+
+
 class EventStream:
     """Writes the steps of one run, each as one line, flushed; also from several threads at once.
 
@@ -52,22 +56,26 @@ class EventStream:
         self._out = out
         self._unread = unread
         self._now = now
-        self._lock = threading.Lock()
 
     @classmethod
     @contextmanager
     def on_stdout(cls, run_id: str, task_id: str, *, again: str) -> Generator["EventStream"]:
         """Write to stdout, the run first; what anybody else in this process prints there goes to stderr meanwhile."""
-        unread = f"stopped: nobody reads the events; the run is kept. Go on with: {again}"
-        events = cls(run_id, sys.stdout, unread=unread)
-        events.notice({"kind": "run", "schema": SCHEMA, "task_id": task_id})
+        events = cls.begun(run_id, task_id, sys.stdout, again=again)
         # A runner in Python that prints would break the lines of JSON.
         with redirect_stdout(sys.stderr):
             yield events
 
+    @classmethod
+    def begun(cls, run_id: str, task_id: str, out: TextIO, *, again: str) -> "EventStream":
+        """Write the event of a run that begins, and return what writes those after it."""
+        events = cls(run_id, out, unread=f"stopped: nobody reads the events; the run is kept. Go on with: {again}")
+        events.notice({"kind": "run", "schema": SCHEMA, "task_id": task_id})
+        return events
+
     def notice(self, step: Mapping[str, Any]) -> None:
         """Write one step; `kind` says which of `EVENTS` it is."""
-        with self._lock:
+        with _LOCK:
             at = self._now().isoformat(timespec="milliseconds").replace("+00:00", "Z")
             line = {"kind": step["kind"], "at": at, "run_id": self._run_id, **step}
             try:

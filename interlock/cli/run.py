@@ -12,9 +12,10 @@ import click
 from interlock import graph
 from interlock.agents import AgentConfigError, RunnerError
 from interlock.agents.model_spec import OPTION
-from interlock.cli.context import EXISTING_FILE, accept_option, resolve_root, root_option, root_words, talk
+from interlock.cli.context import EXISTING, accept_option, resolve_root, root_option, root_words, talk
 from interlock.cli.events import EventStream, events_option
 from interlock.cli.interrupt import stops_at_once
+from interlock.cli.run_many import check_clean, run_many, show_jobs, task_files
 from interlock.cli.screen import STYLES, Screen, Sparse, usage_lines
 from interlock.core.errors import Exit
 from interlock.gates.config import load_config
@@ -23,7 +24,7 @@ _Notice: TypeAlias = Callable[[Mapping[str, Any]], None]
 
 
 @click.command("run")
-@click.argument("task_file", type=EXISTING_FILE)
+@click.argument("paths", nargs=-1, required=True, metavar="TASK_FILE...", type=EXISTING)
 @click.option(
     "--model",
     "models",
@@ -32,18 +33,47 @@ _Notice: TypeAlias = Callable[[Mapping[str, Any]], None]
     help="Who answers for every role that has no runner, or for ROLE: PROVIDER:MODEL, "
     "or command: and claude, codex or gemini. May be repeated.",
 )
+@click.option("--jobs", type=click.IntRange(1, 64), default=3, show_default=True, help="How many tasks run at once.")
+@click.option("--apart", is_flag=True, help="Run one task in a tree of its own, too.")
+@click.option("--here", is_flag=True, help="Run in the checkout, several tasks one after the other.")
+@click.option("--with-changes", is_flag=True, help="Take along what is not committed into the trees.")
 @accept_option
 @root_option
 @events_option
 def run_command(
-    task_file: Path,
+    paths: tuple[Path, ...],
     models: tuple[str, ...],
+    jobs: int,
+    apart: bool,
+    here: bool,
+    with_changes: bool,
     accept_base: bool,
     root: Path | None,
     as_json: bool,
 ) -> None:
-    """Run the task of TASK_FILE until it is APPROVED, BLOCKED, or waits for an answer."""
-    folder = resolve_root(root)
+    """Run the task of each TASK_FILE, or of those in a folder, until it is APPROVED, BLOCKED, or waits for an answer.
+
+    Several tasks run at once, each in a tree of its own; one runs in the checkout, or with --apart in a tree.
+    """
+    folder, files = resolve_root(root), task_files(paths)
+    if here and apart:
+        raise click.UsageError("--here and --apart contradict each other; leave one out")
+    if apart or (len(files) > 1 and not here):
+        check_clean(folder, with_changes=with_changes)
+        config = load_config(folder)
+        tasks = [graph.staffed(graph.load_task(file), config, folder, models) for file in files]
+        commit = graph.target_commit(folder, config.landing.target)
+        commit = graph.commit_of_changes(folder, commit) if with_changes else commit
+        rows, code = run_many(folder, tasks, graph.Start(commit, accept_base=accept_base), jobs=jobs, as_json=as_json)
+        if not as_json:
+            show_jobs(rows)
+        sys.exit(code)
+    codes = [_run_here(folder, file, models, accept_base=accept_base, as_json=as_json) for file in files]
+    sys.exit(next((code for code in codes if code), Exit.GOOD))
+
+
+def _run_here(folder: Path, task_file: Path, models: tuple[str, ...], *, accept_base: bool, as_json: bool) -> int:
+    """Run a task in the checkout, and return the exit code."""
     console = talk()
 
     def warn(text: str) -> None:
@@ -65,7 +95,7 @@ def run_command(
             give = f"interlock run {quote(str(task_file))} {OPTION} SPEC"
             error.fix = f"Write a runner into [agents.ROLE], or give them a model: {give}."
         raise
-    sys.exit(drive_and_show(run_id, folder, as_json=as_json))
+    return drive_and_show(run_id, folder, as_json=as_json)
 
 
 @click.command("resume")

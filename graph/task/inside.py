@@ -1,0 +1,105 @@
+"""The process in the tree of a run: it begins the run, or drives it; see `graph.task.apart`."""
+
+import json
+import os
+import shutil
+import sys
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from interlock.core import process
+from interlock.core.errors import InterlockError
+from interlock.envelope.protocol import EVIDENCE_KEYS
+from interlock.gates.config import load_config
+from interlock.graph.engine.folder import record_of
+from interlock.graph.errors import TREE, GraphError
+from interlock.graph.task.runs import drive, start_run
+from interlock.graph.task.store import RunStore
+from interlock.graph.task.task import Task
+
+_SETUP_SECONDS = 1800.0
+_TAIL_BYTES = 2000
+
+
+class _Said:
+    """Writes lines of JSON; several threads may."""
+
+    def __init__(self, out: BinaryIO) -> None:
+        self._out = out
+        self._lock = threading.Lock()
+
+    def __call__(self, step: Mapping[str, Any]) -> None:
+        with self._lock:
+            self._out.write(json.dumps(step, default=str).encode() + b"\n")
+            self._out.flush()
+
+
+def main() -> None:
+    """Do what the request on standard input asks for."""
+    root, say = Path(sys.argv[1]), _Said(sys.stdout.buffer)
+    request = json.loads(sys.stdin.buffer.readline())
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    # What is printed by mistake is none of our lines.
+    sys.stdout = sys.stderr
+    try:
+        say({"result": _start(root, request, say) if request["do"] == "start" else _drive(root, request, say)})
+    except InterlockError as error:
+        say({"error": [error.code, error.message, error.fix]})
+
+
+def _end_with_parent() -> None:
+    """End this process when the one that holds its standard input is gone."""
+    while os.read(0, 4096):
+        pass
+    os._exit(1)
+
+
+def _start(root: Path, request: Mapping[str, Any], say: _Said) -> str:
+    def progress(text: str) -> None:
+        say({"notice": {"kind": "progress", "text": text}})
+
+    for argv in load_config(root).trees.setup:
+        progress(f"setup: {' '.join(argv)}")
+        output = bytearray()
+        ended = process.run(argv, cwd=root, env=None, timeout_seconds=_SETUP_SECONDS, output=output.extend)
+        if ended.status != 0:
+            said = output[-_TAIL_BYTES:].decode("utf-8", "replace").strip()
+            message = f"`{' '.join(argv)}` under `setup` of [trees] ended with status {ended.status}. It said: {said}"
+            raise GraphError(message, "Correct the command, or what it says.", TREE)
+    return start_run(
+        root,
+        Task.from_json(request["task"]),
+        warn=lambda text: say({"notice": {"kind": "warning", "text": text}}),
+        progress=progress,
+        accept_base=request["accept_base"],
+        tree=request["tree"],
+        note=request["note"],
+    )
+
+
+def _drive(root: Path, request: Mapping[str, Any], say: _Said) -> str:
+    drive(
+        request["run"],
+        root=root,
+        answers=request["answers"],
+        asks=request["asks"],
+        notice=lambda step: say({"notice": step}),
+    )
+    _keep_evidence(root, request["run"])
+    return ""
+
+
+def _keep_evidence(root: Path, run_id: str) -> None:
+    """Copy what the run's evidence is to the checkout, where the tree does not lie at its path."""
+    if (home := record_of(root)) != root:
+        task_id = RunStore(root, run_id).load()[0].task_id
+        for key in EVIDENCE_KEYS:
+            source = root / "artifacts" / key / task_id
+            if source.is_dir():
+                shutil.copytree(source, home / "artifacts" / key / task_id, symlinks=True, dirs_exist_ok=True)
+
+
+if __name__ == "__main__":
+    main()

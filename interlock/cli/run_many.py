@@ -1,0 +1,161 @@
+"""Several tasks at once, each in a tree of its own: begun, driven side by side, and summed up."""
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from interlock import graph
+from interlock.cli.context import root_words, show_table, talk
+from interlock.cli.events import EventStream
+from interlock.cli.interrupt import stops_at_once
+from interlock.cli.screen import Screen, Sparse
+from interlock.core.errors import Exit, InterlockError
+from interlock.core.text import count
+
+
+@dataclass
+class Job:
+    """One task of several: how it began, and where it ended.
+
+    `why` is what stopped it, where no view tells.
+    """
+
+    task: graph.Task
+    run_id: str = ""
+    view: graph.RunView | None = None
+    why: str = ""
+    seconds: float = 0.0
+
+    @property
+    def end(self) -> str:
+        """Where it ended, in a word."""
+        if self.view is None:
+            return "stopped" if self.run_id else "not begun"
+        return "waiting" if self.view.phase == "waiting" else str(self.view.status)
+
+
+class Prefixed(Console):
+    """A console that begins each line with the name of what it is about."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(stderr=True, highlight=False, soft_wrap=True)
+        self._name = name
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Print as a console does, each line of a text with the name before it."""
+        for each in objects:
+            for line in each.splitlines() if isinstance(each, str) else [each]:
+                super().print(self._name, line, **options)
+
+
+def task_files(paths: Sequence[Path]) -> list[Path]:
+    """Return the task files that are named; of a folder, those in it.
+
+    Raises:
+        click.UsageError: A folder has none.
+    """
+    found: list[Path] = []
+    for path in paths:
+        rows = sorted(path.glob("*.toml")) if path.is_dir() else [path]
+        if not rows:
+            raise click.UsageError(f"{path} holds no task file (*.toml)")
+        found += rows
+    return found
+
+
+def check_clean(folder: Path, *, with_changes: bool) -> None:
+    """Say what is not in a tree that begins with the last commit.
+
+    Raises:
+        GraphError: Files that git tracks are changed, and nobody said what that means.
+    """
+    changed, new = graph.unsaved(folder)
+    if changed and not with_changes:
+        raise graph.GraphError(
+            f"{count(len(changed), 'file')} of the checkout {'is' if len(changed) == 1 else 'are'} changed and not "
+            f"committed, and a tree of its own begins with a commit: {', '.join(changed[:5])}",
+            "Commit them; or take them along with `--with-changes`; or work in the checkout itself, one task at a "
+            "time: `interlock run --here TASK.toml`.",
+            graph.TREE,
+        )
+    if new and not with_changes:
+        text = f"note: {count(len(new), 'new file')} of the checkout will be in no tree, since git does not track it"
+        talk().print(f"{text}: {', '.join(new[:5])}", style="yellow", markup=False)
+
+
+def run_many(
+    folder: Path, tasks: Sequence[graph.Task], begin: graph.Start, *, jobs: int, as_json: bool
+) -> tuple[list[Job], int]:
+    """Run tasks, at most `jobs` at a time, each in a tree of its own; return them with the exit code."""
+    rows = [Job(task) for task in tasks]
+    again = f"interlock resume RUN{root_words(folder)}"
+    with stops_at_once(f"stopped; the runs are kept. Go on with: {again}"), ThreadPoolExecutor(jobs) as pool:
+        for future in [pool.submit(_run, folder, job, begin, as_json=as_json) for job in rows]:
+            future.result()
+    return rows, _exit_code(rows)
+
+
+def _run(folder: Path, job: Job, begin: graph.Start, *, as_json: bool) -> None:
+    started, console = time.monotonic(), Prefixed(job.task.task_id)
+    try:
+        job.run_id = graph.start_apart(
+            folder,
+            job.task,
+            begin,
+            warn=lambda text: console.print(f"warning: {text}", style="yellow", markup=False),
+            progress=Sparse.on(console),
+        )
+        drive_job(folder, job, as_json=as_json)
+    except InterlockError as error:
+        job.why = f"{error.code} {error.message} {error.fix}"
+        console.print(f"stopped: {job.why}", style="red", markup=False)
+    finally:
+        job.seconds = time.monotonic() - started
+
+
+def drive_job(folder: Path, job: Job, *, as_json: bool) -> None:
+    """Drive the run of a job, and say what happens on lines that begin with its id."""
+    console = Prefixed(job.run_id)
+    screen = Screen(console, live=False, answering=())
+    notices: list[Callable[[Mapping[str, Any]], None]] = [screen.notice]
+    events = None
+    if as_json:
+        again = f"interlock resume {job.run_id}"
+        events = EventStream.begun(job.run_id, job.task.task_id, sys.stdout, again=again)
+        notices.append(events.notice)
+
+    def notice(step: Mapping[str, Any]) -> None:
+        for each in notices:
+            each(step)
+
+    with screen:
+        job.view = graph.drive(job.run_id, root=folder, notice=notice)
+    if events is not None:
+        events.notice({"kind": "summary", **graph.run_summary(job.view, folder)})
+    console.print(job.end, markup=False, style="green" if job.end == "APPROVED" else "red")
+
+
+def _exit_code(rows: Sequence[Job]) -> int:
+    if any(job.view is None for job in rows):
+        return Exit.USAGE
+    if any(job.view is not None and job.view.phase == "waiting" for job in rows):
+        return Exit.WAITING
+    return Exit.GOOD if all(job.end == "APPROVED" for job in rows) else Exit.REFUSED
+
+
+def show_jobs(rows: Sequence[Job]) -> None:
+    """Print where each task ended."""
+
+    def cells(job: Job) -> Iterator[object]:
+        reasons = () if job.view is None else job.view.values.get("fail_reasons", ())
+        yield from (job.run_id or job.task.task_id, job.end, f"{job.seconds:.0f} s", job.task.task)
+        yield job.why or "; ".join(reasons[:1])
+
+    show_table("", ("run", "end", "time", "task", "why"), [list(cells(job)) for job in rows], wrap="why")
