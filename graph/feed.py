@@ -16,6 +16,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 from interlock.agents.ask import agent_of_run
 from interlock.core.text import whole
 from interlock.graph.engine.folder import beside_run, journal_path, journal_run
+from interlock.graph.landing.queue import LANDED
 from interlock.graph.task.machine import failed_gates
 from interlock.journal import Entry, Journal
 from interlock.reservations import JOURNAL_RUN as RESERVATIONS
@@ -24,8 +25,6 @@ Kind: TypeAlias = Literal["task", "ticket"]
 
 TICKET: Final = journal_run("")
 """How the names of ticket runs begin in the journal."""
-LANDED: Final = "landed"
-"""The type of the line, beside a run, that says where its work landed."""
 _LOSSES: Final = frozenset({"lease_taken_over", "lease_forced", "lease_expired"})
 """The lines that say that a holder lost a lease."""
 

@@ -46,6 +46,7 @@ class Project(Board):
         super().__init__(root)
         self.key = key
         self.changed: dict[str, tuple[int, list[FileDifference]]] = {}
+        self._queued: tuple[object, list[graph.Queued]] = None, []
 
     @property
     def title(self) -> str:
@@ -61,6 +62,18 @@ class Project(Board):
     def drives(self) -> graph.Drives:
         """The runs that this process drives."""
         return graph.Drives(self.root)
+
+    def queue(self) -> list[graph.Queued]:
+        """Return what waits to land, in its order.
+
+        It is read anew, which reads the whole journal, once other runs are approved or landed, or a person changed it.
+        """
+        rows = [row for row in self.feed.newest() if row.kind == "task" and row.state == "APPROVED" and not row.landed]
+        changed = self.root / ".interlock" / "landing.json"
+        stamp = [(row.run, row.lines) for row in rows], changed.stat().st_mtime_ns if changed.exists() else 0
+        if stamp != self._queued[0]:
+            self._queued = stamp, graph.queue_of(self.root) if rows else []
+        return self._queued[1]
 
     def row(self, run_id: str) -> Row:
         """Return the row of a task run.

@@ -12,6 +12,7 @@ import pytest
 from interlock.graph import journal_path, list_runs, view_run
 from interlock.journal import Journal
 from interlock.web import report
+from tests.child import git
 from tests.graph.conftest import Project, Scripted, build
 from tests.graph.sealed_project import FILES, RIGHT, WEAK, sealed_project, text_of, working
 from tests.web.conftest import Browser, World
@@ -133,6 +134,32 @@ def test_candidates_are_shown_beside_one_another(project: Project, over: Callabl
         assert part in text
     assert "/hello/candidates/HELLO-001" in browser.get("/hello/runs/HELLO-001-C2.1").text
     assert browser.get("/hello/candidates/HELLO-009").status_code == 404
+
+
+def test_approved_runs_are_queued_held_moved_and_landed(shop: Project, over: Callable[..., World]) -> None:
+    for name in ("HELLO-001", "HELLO-002"):
+        shop.task = replace(shop.task, task_id=name)
+        shop.runners = {"builder": working({**RIGHT, f"src/{name}.txt": "new\n"})}
+        assert shop.run().status == "APPROVED"
+    first, second = "HELLO-001.1", "HELLO-002.1"
+    browser = over(shop.root).browser("review")
+
+    def queue() -> list[str]:
+        part = browser.get("/board").text.partition('id="rows"')[0]
+        return re.findall(r"<strong>(\S+)</strong>", part)
+
+    assert queue() == [first, second]
+    browser.post("/shop/queue", run=second, do="move", position="1", **{"from": "board"})
+    browser.post("/shop/queue", run=first, do="hold")
+    assert queue() == [second, first]
+    for page in ("/board", f"/shop/runs/{first}"):
+        assert ("Release" in browser.get(page).text, "held back" in browser.text(page).lower()) == (True, True)
+    assert led_to(browser, "/shop/land", run=first) == f"/shop/runs/{first}"
+    commit = git(shop.root, "rev-parse", "HEAD").strip()
+    for text in (browser.text(f"/shop/runs/{first}"), browser.text("/board")):
+        assert commit[:12] in text
+    assert queue() == [second]
+    assert "LND" in browser.post("/shop/queue", run=first, do="hold").text
 
 
 def test_an_abandoned_run_is_in_no_other_state_and_a_board_of_projects_names_them(

@@ -8,10 +8,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from interlock import graph
 from interlock.core.errors import InterlockError
 from interlock.envelope.protocol import STATUSES
 from interlock.graph.feed import Row
-from interlock.web import landing
 from interlock.web.jobs import Job
 from interlock.web.pages import page, page_number, site_of
 from interlock.web.projects import Project, Site
@@ -33,7 +33,7 @@ class Queue:
     """What waits to land in a project, what is under way there, and the run that landed last."""
 
     project: Project
-    runs: Sequence[landing.Queued]
+    runs: Sequence[graph.Queued]
     jobs: Sequence[Job]
     last: Row | None
 
@@ -41,10 +41,10 @@ class Queue:
 def _queue(project: Project) -> Queue:
     landed = [row for row in project.feed.newest() if row.landed]
     last = max(landed, key=lambda row: row.landed["at"], default=None)
-    return Queue(project, landing.queue_of(project.root), project.jobs.running(), last)
+    return Queue(project, project.queue(), project.jobs.running(), last)
 
 
-def _place(at: int, each: landing.Queued) -> str:
+def _place(at: int, each: graph.Queued) -> str:
     return "held back" if each.held else f"to land, number {at}"
 
 

@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping
 from typing import Any, Final
+from urllib.parse import quote
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from interlock import graph
 from interlock.core.text import count, few, whole
-from interlock.web import landing
 from interlock.web.errors import PageError
 from interlock.web.jobs import Say
 from interlock.web.pages import page, redirect, site_of
@@ -34,27 +35,25 @@ def land(request: Request) -> Response:
     allowed(request, "review")
     project = site_of(request).project(request.path_params["project"])
     run_id = request.scope["form"].get("run", "")
-    runs = [run_id] if run_id else [each.run_id for each in landing.queue_of(project.root) if not each.held]
+    runs = [run_id] if run_id else [each.run_id for each in project.queue() if not each.held]
 
     def work(say: Say) -> str:
         def notice(step: Mapping[str, Any]) -> None:
-            say(" ".join(str(value) for value in step.values()))
+            say(": ".join(filter(None, (few(step["runs"]), step["line"]))))
 
-        done = landing.land(project.root, runs, notice=notice)
-        refused = [each for each in done if each.state != "landed"]
+        refused = [each for each in graph.land(project.root, runs, notice=notice) if each.state != "landed"]
         if refused:
-            error = PageError("WEB409", _not_landed(refused[0]), refused[0].fix)
+            error = PageError(refused[0].code or "WEB409", _not_landed(refused[0]), refused[0].fix)
             error.problems = tuple(f"{_not_landed(each)} {each.fix}" for each in refused)
             raise error
-        return f"/{project.key}/runs/{run_id}" if run_id else "/board"
+        return f"/{project.key}/runs/{quote(run_id)}" if run_id else "/board"
 
-    job = project.jobs.begin(f"landing of {run_id or count(runs, 'run')}", {}, work)
-    return follow(request, project, job)
+    return follow(request, project, project.jobs.begin(f"landing of {run_id or count(runs, 'run')}", {}, work))
 
 
-def _not_landed(row: landing.Landing) -> str:
-    named = f": {few(list(row.files or row.tests))}" if row.files or row.tests else ""
-    return f"{few(list(row.run_ids))} did not land ({row.state}): {row.message}{named}"
+def _not_landed(row: graph.Landing) -> str:
+    named = few(row.files or row.tests)
+    return f"{few(row.run_ids)} did not land ({row.state}): {row.message}{f' ({named})' if named else ''}."
 
 
 def queue(request: Request) -> Response:
@@ -64,10 +63,10 @@ def queue(request: Request) -> Response:
     form = request.scope["form"]
     run_id = project.row(form.get("run", "")).run
     if form.get("do") == "move":
-        landing.move(project.root, run_id, whole(form.get("position"), 1))
+        graph.move(project.root, run_id, whole(form.get("position"), 1))
     else:
-        landing.hold(project.root, run_id, form.get("do") == "hold")
-    return redirect(request, "/board" if form.get("from") == "board" else f"/{project.key}/runs/{run_id}")
+        graph.hold(project.root, run_id, form.get("do") == "hold")
+    return redirect(request, "/board" if form.get("from") == "board" else f"/{project.key}/runs/{quote(run_id)}")
 
 
 ROUTES: Final = (

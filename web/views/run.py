@@ -12,7 +12,7 @@ from interlock import graph
 from interlock.core.errors import InterlockError
 from interlock.core.text import visible, whole
 from interlock.journal import Entry
-from interlock.web import evidence, landing
+from interlock.web import evidence
 from interlock.web.errors import PageError
 from interlock.web.event_text import Said, said
 from interlock.web.pages import page, site_of
@@ -72,8 +72,11 @@ def run_values(project: Project, run_id: str) -> dict[str, Any]:
             can |= {"again"}
             can |= {"restore"} if graph.base_of(view.policy.sealing) and not view.policy.tree else set()
         if view.status == "APPROVED":
-            queued = next((each for each in landing.queue_of(project.root) if each.run_id == run_id), None)
-            landed = None if queued else landing.landed_of(project.root, run_id)
+            queued = next((each for each in project.queue() if each.run_id == run_id), None)
+            # Where a kill cut the line off, git knows it.
+            landed = row.landed or (
+                graph.landed_of(project.root, run_id) if view.policy.commit and not queued else None
+            )
     except InterlockError as error:
         explained = {
             "why": f"Its state cannot be read: {error.message}",

@@ -14,7 +14,7 @@ from starlette.routing import Route
 from interlock import graph
 from interlock.core.errors import InterlockError
 from interlock.core.finding import Finding
-from interlock.core.text import one_line
+from interlock.core.text import count, few, one_line
 from interlock.gates import build_protocol, load_config
 from interlock.web.answer_form import lines_of
 from interlock.web.jobs import Job, Say
@@ -51,6 +51,8 @@ def start_form(
         "form": form if "task" in form else _filled(project, task),
         "like": like,
         "roles": [] if task is None else list(task.agents),
+        "in_git": graph.in_git(project.root),
+        "where": form.get("where") or _where(project, like),
         "gates": list(build_protocol(load_config(project.root)).gates.values()),
         "error": error,
         "findings": findings,
@@ -93,20 +95,50 @@ def start(request: Request) -> Response:
     try:
         task = _task(project, form)
         faults = graph.preflight(graph.prepare(project.root, task))
+        commit = _commit(project, form)
     except InterlockError as error:
         return start_form(request, project, form, error=error)
     if any(fault.level == "error" for fault in faults):
         return start_form(request, project, form, findings=faults)
 
+    accepted = form.get("accept_base") == "yes"
+
     def work(say: Say) -> str:
-        run_id = graph.start_run(
-            project.root, task, warn=say, progress=say, accept_base=form.get("accept_base") == "yes"
-        )
+        if commit:
+            begin = graph.Start(commit, accept_base=accepted)
+            run_id = graph.start_apart(project.root, task, begin, warn=say, progress=say)
+        else:
+            run_id = graph.start_run(project.root, task, warn=say, progress=say, accept_base=accepted)
         project.drives.advance(run_id, wait_seconds=0.0)
         return f"/{project.key}/runs/{quote(run_id)}"
 
     job = project.jobs.begin(f"start of {task.task_id}", form, work)
     return follow(request, project, job)
+
+
+def _commit(project: Project, form: Mapping[str, str]) -> str:
+    """Return the commit with which a tree of its own begins; empty for a run that works in the checkout.
+
+    Raises:
+        GraphError: Changes are not committed, and nobody said what that means.
+    """
+    where = form.get("where") or _where(project, form.get("like", ""))
+    if where not in ("apart", "changes"):
+        return ""
+    root = project.root
+    commit = graph.target_commit(root, load_config(root).landing.target)
+    changed, _ = graph.unsaved(root)
+    if changed and where == "apart":
+        raise graph.GraphError(
+            f"{count(len(changed), 'file')} of the checkout changed and not committed: {few(changed)}",
+            "Commit them, or choose to take along what is not committed.",
+            graph.TREE,
+        )
+    return graph.commit_of_changes(root, commit) if where == "changes" else commit
+
+
+def _where(project: Project, like: str) -> str:
+    return "apart" if like and project.view(project.row(like).run).policy.tree else "here"
 
 
 def follow(request: Request, project: Project, job: Job) -> Response:
