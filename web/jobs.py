@@ -11,8 +11,6 @@ from typing import Final
 from interlock.core.errors import InterlockError
 from interlock.web.errors import PageError
 
-KEPT: Final = 100
-"""So many jobs are known at most, the newest ones; they end with the server."""
 _PATIENCE_SECONDS: Final = 1.0
 """So long a request waits, since most that is refused is refused at once."""
 
@@ -21,16 +19,9 @@ Say = Callable[[str], None]
 
 @dataclass(slots=True)
 class Job:
-    """One of them.
+    """One of them: what it does in words, and what a person sent to begin it.
 
-    Args:
-        key: Its name in addresses.
-        title: What it does, in words.
-        form: What a person sent to begin it.
-        said: The last lines of its progress.
-        there: The page to go on to once it is done.
-        error: Why it was not done.
-        ended: Set once it is over.
+    It has said some lines; at its end it has the page to go on to, or the error that refused it.
     """
 
     key: str
@@ -43,7 +34,7 @@ class Job:
 
 
 class Jobs:
-    """The jobs of one project."""
+    """The jobs of one project; they are known until the server ends."""
 
     def __init__(self) -> None:
         self._jobs: dict[str, Job] = {}
@@ -56,8 +47,6 @@ class Jobs:
         """
         job = Job(str(next(self._numbers)), title, form)
         self._jobs[job.key] = job
-        for old in [key for key, each in self._jobs.items() if each.ended.is_set()][:-KEPT]:
-            del self._jobs[old]
         threading.Thread(target=_do, args=(job, work), name=title, daemon=True).start()
         job.ended.wait(_PATIENCE_SECONDS)
         return job

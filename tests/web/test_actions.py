@@ -1,5 +1,6 @@
 """What a person does from the pages: start a run, run again, restore, land, dismiss; and what a run shows first."""
 
+import html
 import re
 import time
 from collections.abc import Callable
@@ -14,7 +15,8 @@ from interlock.journal import Journal
 from interlock.web import report
 from tests.child import git
 from tests.graph.conftest import Project, Scripted, build
-from tests.graph.sealed_project import FILES, RIGHT, WEAK, sealed_project, text_of, working
+from tests.graph.sealed_project import CONFIG, FILES, RIGHT, WEAK, sealed_project, text_of, working
+from tests.web.browsing import Visit, served
 from tests.web.conftest import Browser, World
 
 
@@ -78,6 +80,10 @@ def test_a_run_is_started_again_and_with_another_task(shop: Project, over: Calla
     task = view_run("HELLO-002.1", root=shop.root).task
     assert (task.task, task.scope, task.gates_required) == ("Greet twice", ("src/**",), ("GATE-TESTS",))
     assert task.agents == shop.task.agents
+    dirty = browser.post("/shop/start", **fields, where="apart")
+    assert "1 file of the checkout changed and not committed: src/greeting.txt" in html.unescape(dirty.text)
+    assert led_to(browser, "/shop/start", **fields, where="changes") == "/shop/runs/HELLO-002.2"
+    assert view_run("HELLO-002.2", root=shop.root).policy.tree
 
 
 def test_what_an_agent_left_is_shown_restored_and_brought_back(shop: Project, over: Callable[..., World]) -> None:
@@ -181,3 +187,23 @@ def test_a_session_that_may_only_read_has_no_button_and_does_nothing(shop: Proje
         assert "WEB403" in browser.post(f"/shop/{path}", like=run_id, run=run_id, paths='["a"]', mark="x").text, path
     for path in ("/", "/board", f"/shop/runs/{run_id}", f"/shop/runs/{run_id}/restore"):
         assert 'method="post"' not in browser.get(path).text
+
+
+@pytest.mark.browser
+@pytest.mark.long
+def test_a_run_is_started_by_keyboard_and_its_page_comes_by_itself(shop: Project, opened: Callable[..., Visit]) -> None:
+    slow = CONFIG.replace('["sh", "tests/check.sh"]', '["sh", "-c", "sleep 2; sh tests/check.sh"]')
+    (shop.root / "interlock.toml").write_text(f'{slow}[agents.builder]\nrunner = "remote"\n')
+    with served(shop.root) as server:
+        window = opened(server, "review")
+        page = window.open("/shop/start")
+        page.get_by_label("Task, in one line").focus()
+        page.keyboard.type("Greet")
+        for _ in range(20):
+            page.keyboard.press("Tab")
+            if page.evaluate("document.activeElement.textContent") == "Start":
+                break
+        page.keyboard.press("Enter")
+        window.sees("This is under way")
+        page.wait_for_url("**/runs/TASK-001.1", timeout=30_000)
+        window.sees("builder is asked")

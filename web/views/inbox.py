@@ -1,6 +1,12 @@
-"""The inbox: all that waits for a person, over all projects, each with the way to answer it."""
+"""The inbox: all that waits for a person, over all projects, each with the way to answer it.
 
+What a person dismissed is kept in `.interlock/dismissed.json`, until something new happens to it.
+"""
+
+import json
+from collections.abc import Collection
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
@@ -8,12 +14,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from interlock.graph import Wait
-from interlock.web.dismissed import dismiss, dismissed
+from interlock.core.files import write_atomically
+from interlock.core.locks import locked
+from interlock.graph import Wait, state_dir
 from interlock.web.errors import PageError
 from interlock.web.pages import page, redirect, site_of
 from interlock.web.projects import Project, Site
 from interlock.web.views.actions import allowed
+
+_DISMISSED: Final = "dismissed.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +82,23 @@ def dismiss_item(request: Request) -> Response:
         raise PageError("WEB409", "this waits for nobody any more", "Go back to the inbox, and reload it.")
     dismiss(project.root, form["mark"], marks, on=form.get("back") != "yes")
     return redirect(request, "/")
+
+
+def dismissed(root: Path) -> frozenset[str]:
+    """Return the marks of what was dismissed; none where the file cannot be read, so that nothing stays hidden."""
+    try:
+        return frozenset(map(str, json.loads((root / ".interlock" / _DISMISSED).read_bytes())))
+    except (OSError, ValueError, TypeError):
+        return frozenset()
+
+
+def dismiss(root: Path, mark: str, open_marks: Collection[str], *, on: bool) -> None:
+    """Dismiss one thing, or bring it back."""
+    path = state_dir(root) / _DISMISSED
+    with path.with_suffix(".lock").open("ab") as file, locked(file):
+        # What is not open any more is forgotten, so that the file stays small.
+        kept = {each for each in dismissed(root) if each in open_marks} - {mark}
+        write_atomically(path, json.dumps(sorted({*kept, mark} if on else kept)).encode(), durable=False)
 
 
 ROUTES: Final = (

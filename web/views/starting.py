@@ -61,21 +61,21 @@ def start_form(
 
 
 def _filled(project: Project, task: graph.Task | None) -> dict[str, str]:
-    """Return what the form begins with: a task, or what the task that was begun last has of the project."""
-    names = [row.name for row in project.feed.newest() if row.kind == "task"]
-    known = task
-    if known is None:
-        with suppress(InterlockError):
-            run_id = next(row.run for row in project.feed.newest() if row.kind == "task")
-            known = graph.RunStore(project.root, run_id).load()[0]
-    filled = {"task_id": _next_id(names), "task": "", "scope": "src/**"}
+    """Return what the form begins with: a task, or what the last task, or task.toml, has of the project."""
+    tasks = [row for row in project.feed.newest() if row.kind == "task"]
+    filled = {"task_id": _next_id(row.name for row in tasks), "task": "", "scope": "src/**"}
+    gates, known = ("GATE-MSG-STRICT", *load_config(project.root).gates), task
+    # Without any of them a person fills in more of the form.
+    with suppress(InterlockError):
+        if known is None:
+            path = project.root / "task.toml"
+            known = graph.RunStore(project.root, tasks[0].run).load()[0] if tasks else graph.load_task(path)
     if known is not None:
         filled |= {name: "\n".join(getattr(known, name)) for name in LISTS}
-        filled |= {f"{GATE}{gate}": "on" for gate in known.gates_required}
-        filled["page"] = known.page or ""
+        filled["page"], gates = known.page or "", known.gates_required
     if task is not None:
         filled |= {"task_id": task.task_id, "task": task.task}
-    return filled
+    return filled | {f"{GATE}{gate}": "on" for gate in gates}
 
 
 def _next_id(names: Iterable[str]) -> str:
