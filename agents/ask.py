@@ -76,8 +76,13 @@ class Sandbox:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Return the variables for programs inside: caches of the person cannot be written there."""
-        return {"XDG_CACHE_HOME": f"{self.clients}/cache", "npm_config_cache": f"{self.clients}/npm", "TMPDIR": "/tmp"}  # noqa: S108
+        """Return the variables for programs inside, where caches of the person cannot be written."""
+        return {
+            "XDG_CACHE_HOME": f"{self.clients}/cache",
+            "npm_config_cache": f"{self.clients}/npm",
+            # Not `/tmp`: clients make no programs below it, and the home folder of a test may be.
+            "TMPDIR": f"{self.clients}/tmp",
+        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from interlock.graph.task.apart import Start, start_apart
     from interlock.graph.task.background import Drives
     from interlock.graph.task.build import task_graph
+    from interlock.graph.task.candidates import BEFORE_REVIEW, CANDIDATE, CHOSEN, candidates_of, green_of, keep_choice
     from interlock.graph.task.clone import commit_of_changes, prune_trees, target_commit, unsaved
     from interlock.graph.task.comments import Comment, comments, comments_go_to
     from interlock.graph.task.explain import Wait, explain_run, explanation_text, run_summary, status_text, tree_after
@@ -58,6 +59,9 @@ if TYPE_CHECKING:
 # isort: on
 __all__ = [
     "ANSWER",
+    "BEFORE_REVIEW",
+    "CANDIDATE",
+    "CHOSEN",
     "COMMENT",
     "LANDED",
     "MINIMAL_FIELDS",
@@ -114,6 +118,7 @@ __all__ = [
     "base_faults",
     "base_of",
     "blocker_text",
+    "candidates_of",
     "case_of",
     "check_evidence",
     "checked_base",
@@ -135,11 +140,13 @@ __all__ = [
     "find_ticket_run",
     "frozen_of",
     "give_up",
+    "green_of",
     "hand_overs",
     "hold",
     "in_git",
     "journal_path",
     "journal_run",
+    "keep_choice",
     "keep_files",
     "key_variables",
     "land",

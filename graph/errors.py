@@ -141,7 +141,7 @@ CODES: Final = rules(
         ),
         UNLANDABLE: (
             "What lands is an APPROVED run that began from a commit of the target.",
-            "`interlock explain RUN` says where the run is; else take its work over by hand from `interlock commit RUN`.",
+            "`interlock explain RUN` says where the run is; else take over by hand what `interlock commit RUN` makes.",
         ),
         CONFLICT: (
             "What lands merges with what has landed.",

@@ -77,15 +77,17 @@ def _own_state(sandbox: Sandbox, state: State | None) -> dict[str, str]:
     """
     if state is None:
         return {}
-    mine = Path(os.environ.get(state.variable) or state.folder).expanduser()
-    own = Path(sandbox.clients, mine.name.lstrip("."))
+    named = os.environ.get(state.variable)
+    mine = Path(named, state.below) if named else Path(state.folder).expanduser()
+    top = Path(sandbox.clients, state.variable)
+    own = top / state.below
     if not own.exists():
         own.mkdir(parents=True, mode=0o700)
-        beside = [Path(state.file).expanduser()] if state.file and not os.environ.get(state.variable) else []
+        beside = [Path(state.file).expanduser()] if state.file and not named else []
         for path in (*(mine.iterdir() if mine.is_dir() else ()), *beside):
             if path.is_file():
                 shutil.copy2(path, own / path.name)
-    return {state.variable: os.fspath(own)}
+    return {state.variable: os.fspath(top)}
 
 
 def _words(ask: Ask, command: Command, folder: Path) -> dict[str, str]:

@@ -22,11 +22,13 @@ class State(NamedTuple):
         variable: The variable that names another folder for it.
         folder: The folder that it is without the variable.
         file: A file beside that folder that lies in it where the variable is set; empty for none.
+        below: Where the state is below the folder that the variable names.
     """
 
     variable: str
     folder: str
     file: str = ""
+    below: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,5 +136,6 @@ PRESETS: Final[Mapping[str, Command]] = {
         form="gemini",
         environment=("GEMINI_*", "GOOGLE_*"),
         permit=allow_in_gemini,
+        state=State("GEMINI_CLI_HOME", "~/.gemini", below=".gemini"),
     ),
 }

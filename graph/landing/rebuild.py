@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from interlock.graph.errors import CONFLICT, GraphError
 from interlock.graph.landing.repository import Repository
 from interlock.graph.landing.work import Approved, Member
+from interlock.graph.task.apart import Start, start_apart
 
 _MAX_CHARS: Final = 12_000
 """So much of each side's difference is in the note to the builder."""
@@ -62,8 +62,6 @@ def rebuild(root: Path, run: Approved, conflict: Conflict) -> str:
     """Begin a new run of a task on the present target, in a tree of its own, and return its id.
 
     Raises:
-        GraphError: It cannot begin.
+        InterlockError: It cannot begin.
     """
-    message = f"run {run.run_id} cannot be begun anew in {root} yet"
-    fix = "Start a new run of the task: `interlock run TASK.toml`."
-    raise GraphError(message, fix, CONFLICT)
+    return start_apart(root, run.task, Start(conflict.head, conflict.note, conflict.files))

@@ -13,13 +13,16 @@ make sandboxes of their own.
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Final
 
 from interlock.agents.ask import Sandbox
 from interlock.core import state
 from interlock.gates.sealed import PRIVATE, is_below
 from interlock.graph.task.clone import Clone, bubblewrap
 
-_RESOLVER = "/etc/resolv.conf"
+_RESOLVER: Final = "/etc/resolv.conf"
+_NOBODY: Final = "65534"
+"""A user that every machine has a name for."""
 
 
 def sandbox_of(clone: Clone, reports: str, evidence: Iterable[str]) -> Sandbox:
@@ -35,6 +38,9 @@ def sandbox_of(clone: Clone, reports: str, evidence: Iterable[str]) -> Sandbox:
     clients = os.fspath(clone.folder / "clients")
     words = [bubblewrap(), "--die-with-parent", "--new-session", "--unshare-user", "--unshare-pid", "--unshare-ipc"]
     words += ["--cap-drop", "ALL", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
+    if os.getuid() == 0:
+        # Without capabilities the user 0 could not make a namespace within, as sandboxes of clients do.
+        words += ["--uid", _NOBODY, "--gid", _NOBODY]
     for folder in PRIVATE:
         words += ["--tmpfs", folder]
     for place in _visible():

@@ -23,7 +23,6 @@ from interlock.graph.task.task import Task
 
 Line: TypeAlias = Mapping[str, Any]
 _MAX_CHARS: Final = 500
-_TAIL_BYTES: Final = 1000
 _ERRORS: Final[Mapping[str, type[RunnerError] | type[RunBusyError]]] = {
     RunnerError.code: RunnerError,
     RunBusyError.code: RunBusyError,
@@ -81,17 +80,15 @@ def start_apart(
     return run_id
 
 
-def drive_inside(
-    run_id: str, root: Path, tree: str, answers: Mapping[str, str], asks: Mapping[str, str], notice: Notice
-) -> None:
-    """Have a run driven by a process in its tree.
+def drive_inside(run_id: str, root: Path, tree: str, given: Line, notice: Notice) -> None:
+    """Have a run driven by a process in its tree; `given` are `answers`, `asks` and `until` of `drive`.
 
     Raises:
         GraphError, RunnerError: As `drive` does; also where the tree is gone.
     """
     clone = find(root, tree)
     with clone.used():
-        _ask(clone, {"do": "drive", "run": run_id, "answers": dict(answers), "asks": dict(asks)}, notice)
+        _ask(clone, {"do": "drive", "run": run_id, **given}, notice)
 
 
 def _ask(clone: Clone, request: Line, notice: Notice) -> Any:

@@ -18,7 +18,7 @@ tree in its policy. A tree that no run names, and that nobody works in, was left
 import json
 import os
 import shutil
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Container, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -41,9 +41,8 @@ from interlock.gates.sealed import (
     place_of,
     seals,
 )
-from interlock.graph.engine.folder import RECORD_VARIABLE, list_runs, state_dir
+from interlock.graph.engine.folder import RECORD_VARIABLE, state_dir
 from interlock.graph.errors import TREE, GraphError
-from interlock.graph.task.store import RunStore
 
 _GIT_SECONDS: Final = 600.0
 _ABOUT: Final = "tree.json"
@@ -115,11 +114,11 @@ class Clone:
         with (self.folder / "lock").open("ab") as file, locked(file, shared=True):
             yield
 
-    def remove(self) -> bool:
-        """Remove the tree unless somebody works in it, and return whether it is gone."""
+    def remove(self, *, dry_run: bool = False) -> bool:
+        """Remove the tree unless somebody works in it, and return whether it is gone, or would be."""
         with suppress(FileNotFoundError), (self.folder / "lock").open("ab") as file, locked(file, seconds=0) as free:
-            if not free:
-                return False
+            if not free or dry_run:
+                return free
             # Renamed first: a kill in the middle leaves nothing that is taken for a tree.
             doomed = self.folder.with_name(f".{self.name}")
             self.folder.rename(doomed)
@@ -177,8 +176,8 @@ def make(root: Path, commit: str) -> Clone:
     folder.mkdir(parents=True)
     with clone.used():
         try:
-            for name in ("objects", "clients"):
-                (folder / name).mkdir()
+            for name in ("objects", "clients/tmp"):
+                (folder / name).mkdir(parents=True)
             _clone(clone)
             _copy(root, clone, config)
             about = asdict(clone) | {"folder": "", "top": os.fspath(top)}
@@ -213,39 +212,28 @@ def trees(root: Path) -> Iterator[Path]:
         yield from sorted(_folder(top).iterdir())
 
 
-def prune_trees(root: Path, *, keep: Mapping[str, str] | None = None, dry_run: bool = False) -> list[tuple[Path, int]]:
-    """Remove the trees that nobody works in and no run needs, and return each with its size in bytes.
+def remove_tree(root: Path, name: str) -> None:
+    """Remove the tree of a run whose work has landed; where a process still works in it, `prune_trees` does later."""
+    if name:
+        with suppress(GraphError):
+            find(root, name).remove()
 
-    Needed are those of runs that are not over; `keep` has further ones.
-    """
+
+def prune_trees(root: Path, needed: Container[str], *, dry_run: bool = False) -> list[tuple[Path, int]]:
+    """Remove the trees that nobody works in and that are not among the needed ones, and return each with its bytes."""
     top, relative = place_of(root)
-    needed = {*(keep or ()), *_open_trees(root)}
     found: list[tuple[Path, int]] = []
     for folder in trees(root):
         if folder.name in needed:
             continue
         size = sum(each.lstat().st_size for each in folder.rglob("*") if not each.is_dir())
-        clone = Clone(folder, top, relative, "")
-        with suppress(FileNotFoundError), (folder / "lock").open("ab") as file, locked(file, seconds=0) as free:
-            if not free:
-                continue
-        if not dry_run:
-            _delete(folder) if folder.name.startswith(".") else clone.remove()
-        found.append((folder, size))
+        if folder.name.startswith("."):  # a removal that a kill cut off
+            gone = dry_run or _delete(folder)
+        else:
+            gone = Clone(folder, top, relative, "").remove(dry_run=dry_run)
+        if gone:
+            found.append((folder, size))
     return found
-
-
-def _open_trees(root: Path) -> Iterator[str]:
-    """Yield the trees of the runs that have not landed and were not abandoned."""
-    for run_id in list_runs(root, "runs"):
-        store = RunStore(root, run_id)
-        if not store.abandoned() and not (store.folder / LANDED).exists():
-            with suppress(GraphError):
-                yield store.load()[1].tree
-
-
-LANDED: Final = "landed"
-"""The file in the folder of a run that has landed."""
 
 
 def _folder(top: Path) -> Path:
@@ -329,8 +317,8 @@ def lay_over(clone: Clone, tree: str) -> None:
             (clone.files / os.fsdecode(path)).unlink(missing_ok=True)
 
 
-def _delete(folder: Path) -> None:
-    """Remove a folder, also what was left in it without permissions."""
+def _delete(folder: Path) -> bool:
+    """Remove a folder, also what was left in it without permissions, and return whether it is gone."""
 
     def allow(_function: Any, path: str, _error: Any) -> None:
         with suppress(OSError):
@@ -339,6 +327,7 @@ def _delete(folder: Path) -> None:
             shutil.rmtree(path, ignore_errors=True) if os.path.isdir(path) else os.unlink(path)  # noqa: PTH108, PTH112
 
     shutil.rmtree(folder, onerror=allow)
+    return not folder.exists()
 
 
 def unsaved(root: Path) -> tuple[list[str], list[str]]:

@@ -85,6 +85,7 @@ def _drive(root: Path, request: Mapping[str, Any], say: _Said) -> str:
         root=root,
         answers=request["answers"],
         asks=request["asks"],
+        until=request["until"],
         notice=lambda step: say({"notice": step}),
     )
     _keep_evidence(root, request["run"])

@@ -146,6 +146,7 @@ def drive(
     runners: Mapping[str, Runner | Remote] | None = None,
     notice: Notice | None = None,
     queue_seconds: float | None = None,
+    until: str = "",
 ) -> RunView:
     """Take a run as far as it goes: to its end, or until it waits for an answer from outside. Safe to repeat.
 
@@ -160,6 +161,7 @@ def drive(
         runners: Runners by role name that replace the configured ones.
         notice: Called with each step as it happens, also from other threads; `progress.jsonl` of the run has it too.
         queue_seconds: How long to wait for files that others hold; None: as long as it takes.
+        until: The node before which to stop; the next call goes on from there.
 
     Raises:
         UnknownRunError, RunBusyError, RunDamagedError: See `graph.errors`.
@@ -172,7 +174,8 @@ def drive(
         if runners:
             fix = "Name runners that another process can start (`python:MODULE:NAME`), or run it in the checkout."
             raise GraphError(f"run {run_id} is driven in a tree of its own, by another process", fix, TREE)
-        drive_inside(run_id, root, policy.tree, answers or {}, asks or {}, notice or (lambda _step: None))
+        given = {"answers": dict(answers or {}), "asks": dict(asks or {}), "until": until}
+        drive_inside(run_id, root, policy.tree, given, notice or (lambda _step: None))
         return view_run(run_id, root=root)
     try:
         with store.locked():
@@ -184,6 +187,7 @@ def drive(
                 runners=runners,
                 notice=notice,
                 queue_seconds=queue_seconds,
+                until=until,
             )
     except (AgentConfigError, RunnerError):
         # The run waits for a person now, who has to know it; the error goes on to whoever drives.
@@ -202,6 +206,7 @@ def _drive(
     runners: Mapping[str, Runner | Remote] | None,
     notice: Notice | None,
     queue_seconds: float | None,
+    until: str,
 ) -> RunView:
     """Take a run on; the caller holds it."""
     store = RunStore(root, run_id)
@@ -242,7 +247,12 @@ def _drive(
         with _leases(root, run_id, view.task, policy, notice, queue_seconds) as held, store.stops_noted():
             try:
                 for part in graph.stream(  # pyright: ignore[reportUnknownMemberType]
-                    start, config, stream_mode="custom", durability="sync", version="v2"
+                    start,
+                    config,
+                    stream_mode="custom",
+                    durability="sync",
+                    version="v2",
+                    interrupt_before=[until] if until else None,
                 ):
                     notice(cast("Mapping[str, Any]", part["data"]))
             except RunnerError:

@@ -36,6 +36,7 @@ _Notice: TypeAlias = Callable[[Mapping[str, Any]], None]
 @click.option("--jobs", type=click.IntRange(1, 64), default=3, show_default=True, help="How many tasks run at once.")
 @click.option("--apart", is_flag=True, help="Run one task in a tree of its own, too.")
 @click.option("--here", is_flag=True, help="Run in the checkout, several tasks one after the other.")
+@click.option("--land", is_flag=True, help="Land each run in a tree of its own once it is APPROVED.")
 @click.option("--with-changes", is_flag=True, help="Take along what is not committed into the trees.")
 @accept_option
 @root_option
@@ -46,6 +47,7 @@ def run_command(
     jobs: int,
     apart: bool,
     here: bool,
+    land: bool,
     with_changes: bool,
     accept_base: bool,
     root: Path | None,
@@ -58,15 +60,18 @@ def run_command(
     folder, files = resolve_root(root), task_files(paths)
     if here and apart:
         raise click.UsageError("--here and --apart contradict each other; leave one out")
-    if apart or (len(files) > 1 and not here):
+    config = load_config(folder)
+    several = len(files) > 1 or any((row.candidates or 1) > 1 for row in config.roles.values())
+    if apart or (several and not here):
         check_clean(folder, with_changes=with_changes)
-        config = load_config(folder)
         tasks = [graph.staffed(graph.load_task(file), config, folder, models) for file in files]
         commit = graph.target_commit(folder, config.landing.target)
         commit = graph.commit_of_changes(folder, commit) if with_changes else commit
-        rows, code = run_many(folder, tasks, graph.Start(commit, accept_base=accept_base), jobs=jobs, as_json=as_json)
+        begin = graph.Start(commit, accept_base=accept_base)
+        land = land or config.landing.auto
+        rows, code = run_many(folder, tasks, begin, jobs=jobs, land=land, as_json=as_json)
         if not as_json:
-            show_jobs(rows)
+            show_jobs(rows, folder)
         sys.exit(code)
     codes = [_run_here(folder, file, models, accept_base=accept_base, as_json=as_json) for file in files]
     sys.exit(next((code for code in codes if code), Exit.GOOD))

@@ -8,6 +8,7 @@ import pytest
 
 from interlock.agents import RunnerError
 from tests.agents.providers.base import Reply
+from tests.child import git
 from tests.clients import scripted
 from tests.clients.programs import AFTER, BEFORE, KEY, PROGRAMS, REPORTS, Program, Stage, calling
 
@@ -149,6 +150,25 @@ def test_a_task_is_built_inside_the_program_and_the_hook_keeps_it_from_what_anot
     assert run["status"] == "APPROVED"
     kept = b"".join(file.read_bytes() for file in stage.root.rglob("*") if file.is_file())
     assert KEY.encode() not in kept
+
+
+@each_program
+@pytest.mark.linux("the sandbox of agents is bubblewrap")
+def test_a_task_is_built_inside_the_program_in_a_sandbox_and_lands(stage: Stage) -> None:
+    """The program works in a tree of its own at the checkout's path; what it does lands, and nothing else changes."""
+    make_task(stage)
+    for words in (("init", "-q", "-b", "main"), ("add", "-A"), ("commit", "-qm", "Start")):
+        git(stage.root, *words)
+    done = scripted.envelope({"ask_id": "HELLO-001.1/HELLO-001/builder", "role": "builder"}, "READY_FOR_QA")
+    calls = [stage.program.edit(stage.free)]
+    if stage.program.name == "claude":
+        calls = [("Read", {"file_path": str(stage.free)}), *calls]
+    with stage.model(calling(*calls, at_last=done)):
+        stage.interlock("run", "--apart", "task.toml")
+    assert git(stage.root, "status", "--porcelain", "--untracked-files=no") == ""
+    assert stage.free.read_text() == BEFORE
+    stage.interlock("land", "HELLO-001.1")
+    assert stage.free.read_text() == AFTER
 
 
 @each_program
