@@ -9,8 +9,10 @@ from interlock.core.exports import lazy_exports
 
 # isort: off
 if TYPE_CHECKING:
+    from interlock.graph.daily import log_of
     from interlock.graph.diagram import pipeline_mermaid, status_mermaid, transition_table
-    from interlock.graph.ending import abandon, abandon_ticket, ended_runs, remove
+    from interlock.graph.ending import Prunable, abandon, abandon_ticket, ended_runs, prunable, prune
+    from interlock.graph.ending import prune_trees
     from interlock.graph.engine.folder import find_run, list_runs, runs_of, journal_path, journal_run, snapshots_path
     from interlock.graph.engine.folder import state_dir
     from interlock.graph.errors import ANSWER, CODES as RUN_CODES, COMMENT, GraphError, RULES as RUN_RULES, TREE
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from interlock.graph.task.background import Drives
     from interlock.graph.task.build import task_graph
     from interlock.graph.task.candidates import BEFORE_REVIEW, CANDIDATE, CHOSEN, candidates_of, green_of, keep_choice
-    from interlock.graph.task.clone import commit_of_changes, prune_trees, target_commit, unsaved
+    from interlock.graph.task.clone import commit_of_changes, target_commit, unsaved
     from interlock.graph.task.comments import Comment, comments, comments_go_to
     from interlock.graph.task.explain import Wait, explain_run, explanation_text, run_summary, status_text, tree_after
     from interlock.graph.task.kept_evidence import EvidenceCheck, check_evidence, present_path
@@ -92,6 +94,7 @@ __all__ = [
     "Outcome",
     "PipelineSpec",
     "Policy",
+    "Prunable",
     "Question",
     "Queued",
     "Restoring",
@@ -153,6 +156,7 @@ __all__ = [
     "landed_of",
     "list_runs",
     "load_task",
+    "log_of",
     "make_policy",
     "move",
     "no_task_run",
@@ -166,10 +170,11 @@ __all__ = [
     "present_path",
     "products_of",
     "progress_since",
+    "prunable",
+    "prune",
     "prune_trees",
     "put_back_of",
     "queue_of",
-    "remove",
     "restoring",
     "route",
     "run_summary",
