@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from interlock.graph.task.progress import agent_text, agents_at_work, progress_since, work_text
     from interlock.graph.task.questions import AnswerKind, Question, WAYS
     from interlock.graph.task.record import policy_changes
+    from interlock.graph.task.restoring import Restoring, restoring
     from interlock.graph.task.roster import staffed, vacant_roles
     from interlock.graph.task.runs import RunView, answer_question, comment, drive, keep_files, start_run, view_run
     from interlock.graph.task.scope_leases import blocker_text, give_up
@@ -43,8 +44,7 @@ if TYPE_CHECKING:
     from interlock.graph.task.state import Answered, CollectedEvidence, Event
     from interlock.graph.task.store import RunStore, no_task_run
     from interlock.graph.task.task import PLACEHOLDER, Task, load_task, task_from_mapping
-    from interlock.graph.task.trees import HandOver, content_of, hand_overs, keeping_base, left_changed
-    from interlock.graph.task.trees import put_back_of, earlier_runs
+    from interlock.graph.task.trees import HandOver, content_of, earlier_runs, hand_overs, put_back_of
     from interlock.graph.ticket.build import pipeline_graph
     from interlock.graph.ticket.contract import MinimalResponse, MinimalTicket, RunStatus, Ticket, TicketResponse
     from interlock.graph.ticket.explain import all_summaries, explain_ticket
@@ -97,6 +97,7 @@ __all__ = [
     "Prunable",
     "Question",
     "Queued",
+    "Restoring",
     "RunBusyError",
     "RunDamagedError",
     "RunStatus",
@@ -152,11 +153,9 @@ __all__ = [
     "journal_run",
     "keep_choice",
     "keep_files",
-    "keeping_base",
     "key_variables",
     "land",
     "landed_of",
-    "left_changed",
     "list_runs",
     "load_task",
     "log_of",
@@ -178,6 +177,7 @@ __all__ = [
     "prune_trees",
     "put_back_of",
     "queue_of",
+    "restoring",
     "route",
     "run_summary",
     "runs_of",
