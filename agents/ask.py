@@ -81,7 +81,7 @@ class Sandbox:
             "XDG_CACHE_HOME": f"{self.clients}/cache",
             "npm_config_cache": f"{self.clients}/npm",
             # Not `/tmp`: clients make no programs below it, and the home folder of a test may be.
-            "TMPDIR": f"{self.clients}/tmp",
+            "TMPDIR": f"{self.clients}/tmp",  # noqa: S108 - a folder of its own
         }
 
 

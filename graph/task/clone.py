@@ -213,7 +213,7 @@ def trees(root: Path) -> Iterator[Path]:
 
 
 def remove_tree(root: Path, name: str) -> None:
-    """Remove the tree of a run whose work has landed; while a process works in it, that is left to `interlock prune`."""
+    """Remove the tree of a run whose work has landed; what a process works in is left to `interlock prune`."""
     if name:
         with suppress(GraphError):
             find(root, name).remove()
