@@ -156,8 +156,8 @@ CODES: Final = rules(
             "Start a new run of the task on the present target, or look at the files and merge by hand.",
         ),
         LOCAL: (
-            "A checkout of the target has no other changes of files that land.",
-            "Commit or stash them there, and land again.",
+            "In a checkout of the target nobody holds files that land, and these have no other changes.",
+            "Commit or stash the changes, wait for the release, and land again.",
         ),
         GIT: (
             "Git and the remote do what landing asks of them.",

@@ -1,6 +1,6 @@
 """`land`: approved runs onto their branch, with the journal line of each and a new run where one conflicts."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import takewhile
@@ -24,6 +24,7 @@ from interlock.graph.task.progress import Notice
 from interlock.graph.task.record import bounded
 from interlock.graph.task.runs import view_run
 from interlock.graph.task.store import RunStore
+from interlock.graph.task.trees import holders
 from interlock.journal import Journal
 
 
@@ -59,7 +60,15 @@ def land(
     def said(names: Sequence[str], line: str) -> None:
         notice({"kind": "landing", "runs": [*names], "line": line})
 
-    repository = Repository(place_of(root)[0], target or settings.target, settings.remote, lambda line: said((), line))
+    top, relative = place_of(root)
+
+    def held(place: Path, paths: Sequence[str]) -> Mapping[str, str]:
+        inside = [
+            path.removeprefix(f"{relative}/") for path in paths if path.startswith(f"{relative}/" if relative else "")
+        ]
+        return holders(place / relative, run_ids[0], inside)
+
+    repository = Repository(top, target or settings.target, settings.remote, lambda line: said((), line), held)
     repository.follow_remote()
     repository.head()
     found, members = list[Landing](), list[Member]()

@@ -8,7 +8,7 @@ branch of the remote is moved first, by a push that is a fast-forward or nothing
 import os
 import shlex
 import shutil
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -43,12 +43,18 @@ class Repository:
         target: The branch; by default the one that is checked out.
         remote: The remote on which it is moved first; empty for none.
         notice: Takes a line about what happens.
+        held: Returns who holds which of some files of a checkout.
     """
 
     def __init__(
-        self, top: Path, target: str = "", remote: str = "", notice: Callable[[str], object] = lambda _line: None
+        self,
+        top: Path,
+        target: str = "",
+        remote: str = "",
+        notice: Callable[[str], object] = lambda _line: None,
+        held: Callable[[Path, Sequence[str]], Mapping[str, str]] = lambda _place, _paths: {},
     ) -> None:
-        self.top, self.remote, self._notice = top, remote, notice
+        self.top, self.remote, self._notice, self._held = top, remote, notice, held
         self.target = target or self._answer("symbolic-ref", "--quiet", "--short", "HEAD")
         self._nothing = "0" * (64 if self._answer("rev-parse", "--show-object-format") == "sha256" else 40)
 
@@ -265,25 +271,35 @@ class Repository:
         over such a file unless the index has it as in the new commit, too.
 
         Raises:
-            GraphError: `LND706` a file that differs between the commits holds something else.
+            GraphError: `LND706` a file that differs between the commits holds something else, or is held.
         """
         rows = self.changes(old, new)
+        # Git's hooks would say it of anybody else's merge.
+        if held := self._held(place, sorted(rows)):
+            message = f"others hold files that are to land: {few([f'{path} ({who})' for path, who in held.items()])}"
+            ask = f"interlock negotiate {shlex.quote(min(held))}"
+            fix = f"Wait until they release them, or ask for it (`{ask}`), and land again."
+            raise GraphError(message, fix, LOCAL)
         with TemporaryDirectory(prefix="interlock-") as folder:
             index, own = f"{folder}/index", {"GIT_INDEX_FILE": f"{folder}/index"}
             own_index = place / self.ask("rev-parse", "--git-path", "index", at=place).decode().strip()
             if own_index.exists():
-                shutil.copy(own_index, index)
+                # With its time, by which git knows of a file of the same second that it may have changed since.
+                shutil.copy2(own_index, index)
 
             def differing(*words: str) -> set[str]:
-                # With the stamps of before a file that was only touched would count as changed.
-                self.run("update-index", "-q", "--refresh", at=place, also=own)
                 found = self.ask(words[0], "--name-only", "-z", *words[1:], at=place, also=own).split(b"\0")
                 return {os.fsdecode(path) for path in found if path}
 
-            staged = differing("diff-index", "--cached", old)
+            def refresh() -> None:
+                # By its stamps a file that was only touched would count as changed.
+                self.run("update-index", "-q", "--refresh", at=place, also=own)
+
+            refresh()
+            staged, dirty = differing("diff-index", "--cached", old), differing("diff-index", old)
             wrongly = staged & differing("diff-index", "--cached", new) & rows.keys()
-            dirty = differing("diff-index", old)
             self.stage(index, rows, at=place)
+            refresh()
             others = differing("diff-files")
         before = self.changes(new, old)
         there = {path for path in rows if os.path.lexists(place / path)}

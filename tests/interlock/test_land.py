@@ -7,7 +7,7 @@ from subprocess import CompletedProcess
 import pytest
 
 from tests import warm
-from tests.child import git
+from tests.child import environment, git
 from tests.graph.conftest import Project
 from tests.graph.landing_project import FILES, approved_run, landing_project, lines_of, run_apart
 from tests.graph.sealed_project import write
@@ -44,6 +44,11 @@ def test_what_others_left_in_a_file_that_lands_is_named_and_nothing_is_lost(proj
     root = project.root
     run_apart(project, "A-1", {"src/a.txt": "1\n", "src/new.txt": "new\n"})
     write(root, {"src/a.txt": "mine\n", "src/new.txt": "mine\n"})
+    ada = environment(INTERLOCK_AGENT_ID="ada")
+    assert warm.interlock(root, "reserve", "src/a.txt", env=ada).returncode == 0
+    done = command(root, "land", "A-1")
+    assert (done.returncode, "src/a.txt (ada" in done.stderr, lines_of(root)) == (1, True, ["Start"]), done.stderr
+    assert warm.interlock(root, "release", "--all", env=ada).returncode == 0
     done = command(root, "land", "A-1")
     assert (done.returncode, "LND706" in done.stderr, "src/a.txt, src/new.txt" in done.stderr) == (1, True, True)
     assert lines_of(root) == ["Start"]
