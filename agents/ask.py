@@ -81,7 +81,7 @@ class Sandbox:
             "XDG_CACHE_HOME": f"{self.clients}/cache",
             "npm_config_cache": f"{self.clients}/npm",
             # Not `/tmp`: clients make no programs below it, and the home folder of a test may be.
-            "TMPDIR": f"{self.clients}/tmp",
+            "TMPDIR": f"{self.clients}/tmp",  # noqa: S108 - a folder of its own
         }
 
 
@@ -114,7 +114,8 @@ class Ask:
         limits: What is left of the budgets for this answer.
         sandbox: What programs that do the work are kept in; None where they are not.
         at_work: Called with the process id of a program that does the work, and with None when all of it has ended.
-        notice: Called with what the agent is doing meanwhile, as `{kind: "working", role, tool, calls, tokens}`.
+        notice: Called with what the agent is doing meanwhile, as `{kind: "working", role, tool, calls, tokens,
+            usd}`; `usd` is None where the price is not known.
     """
 
     run_id: str

@@ -145,8 +145,12 @@ def capture(
     hold: bool = False,
     grace_seconds: float | None = None,
     at_start: Callable[[int], object] = lambda _pid: None,
+    seen: Sink | None = None,
 ) -> Ended:
-    """Run a program as `run` does, and return what it printed as well; more than `MAX_OUTPUT_BYTES` are a flood."""
+    """Run a program as `run` does, and return what it printed as well; more than `MAX_OUTPUT_BYTES` are a flood.
+
+    Standard output that `seen` takes, while the program runs, is neither kept nor bounded.
+    """
     output, complaints = bytearray(), bytearray()
 
     def tail(data: bytes) -> None:
@@ -158,7 +162,7 @@ def capture(
         cwd=cwd,
         env=env,
         timeout_seconds=timeout_seconds,
-        output=output.extend,
+        output=output.extend if seen is None else seen,
         complaints=tail,
         stdin=stdin,
         hold=hold,

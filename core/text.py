@@ -58,6 +58,11 @@ def few(names: Sequence[str], most: int = 3) -> str:
     return ", ".join(names[:most]) + more
 
 
+def money_text(usd: float) -> str:
+    """Return US dollars to the cent; what is less, with two digits that say something."""
+    return f"${usd:,.2f}" if usd >= 0.01 or usd == 0 else f"${usd:.2g}"
+
+
 def closest(word: str, choices: Iterable[str], cutoff: float = 0.6) -> str:
     """Return the choice most like a word, or nothing when none is near enough: `cutoff` is from 0 to 1, equal.
 

@@ -170,7 +170,7 @@ class EvidenceConfig(Table):
 
 @dataclass(frozen=True)
 class BudgetConfig(Table):
-    """`[budget]`: what the agents of one task may spend in all; a key that is not given is no limit.
+    """`[budget]`: what the agents of one task may spend in all; None, or 0 in the file, is no limit.
 
     Args:
         calls: Requests to models and starts of programs.
@@ -179,10 +179,10 @@ class BudgetConfig(Table):
         usd: Money in US dollars, as far as prices are known.
     """
 
-    calls: Annotated[int, Interval(ge=1, le=10**9)] | None = None
-    tokens: Annotated[int, Interval(ge=1, le=10**12)] | None = None
-    seconds: Annotated[float, Interval(ge=1, le=10**9)] | None = None
-    usd: Annotated[float, Interval(ge=0.01, le=10**9)] | None = None
+    calls: Annotated[int, Interval(ge=0, le=10**9)] | None = 200
+    tokens: Annotated[int, Interval(ge=0, le=10**12)] | None = None
+    seconds: Annotated[float, Interval(ge=0, le=10**9)] | None = 7200.0
+    usd: Annotated[float, Interval(ge=0, le=10**9)] | None = None
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,10 @@ from interlock.core.exports import lazy_exports
 
 # isort: off
 if TYPE_CHECKING:
+    from interlock.graph.daily import log_of
     from interlock.graph.diagram import pipeline_mermaid, status_mermaid, transition_table
-    from interlock.graph.ending import abandon, abandon_ticket, ended_runs, remove
+    from interlock.graph.ending import Prunable, abandon, abandon_ticket, ended_runs, prunable, prune
+    from interlock.graph.ending import prune_trees
     from interlock.graph.engine.folder import find_run, list_runs, runs_of, journal_path, journal_run, snapshots_path
     from interlock.graph.engine.folder import state_dir
     from interlock.graph.errors import ANSWER, CODES as RUN_CODES, COMMENT, GraphError, RULES as RUN_RULES, TREE
@@ -23,16 +25,17 @@ if TYPE_CHECKING:
     from interlock.graph.task.background import Drives
     from interlock.graph.task.build import task_graph
     from interlock.graph.task.candidates import BEFORE_REVIEW, CANDIDATE, CHOSEN, candidates_of, green_of, keep_choice
-    from interlock.graph.task.clone import commit_of_changes, prune_trees, target_commit, unsaved
+    from interlock.graph.task.clone import commit_of_changes, target_commit, unsaved
     from interlock.graph.task.comments import Comment, comments, comments_go_to
     from interlock.graph.task.explain import Wait, explain_run, explanation_text, run_summary, status_text, tree_after
     from interlock.graph.task.kept_evidence import EvidenceCheck, check_evidence, present_path
     from interlock.graph.task.machine import AgentOutcome, Outcome, UNANSWERED, failed_gates, outcome_of, route
     from interlock.graph.task.policy import Policy, key_variables, make_policy
     from interlock.graph.task.preflight import preflight, prepare
-    from interlock.graph.task.progress import progress_since
+    from interlock.graph.task.progress import agent_text, agents_at_work, progress_since, work_text
     from interlock.graph.task.questions import AnswerKind, Question, WAYS
     from interlock.graph.task.record import policy_changes
+    from interlock.graph.task.restoring import Restoring, restoring
     from interlock.graph.task.roster import staffed, vacant_roles
     from interlock.graph.task.runs import RunView, answer_question, comment, drive, keep_files, start_run, view_run
     from interlock.graph.task.scope_leases import blocker_text, give_up
@@ -41,8 +44,7 @@ if TYPE_CHECKING:
     from interlock.graph.task.state import Answered, CollectedEvidence, Event
     from interlock.graph.task.store import RunStore, no_task_run
     from interlock.graph.task.task import PLACEHOLDER, Task, load_task, task_from_mapping
-    from interlock.graph.task.trees import HandOver, content_of, hand_overs, keeping_base, left_changed
-    from interlock.graph.task.trees import put_back_of, earlier_runs
+    from interlock.graph.task.trees import HandOver, content_of, earlier_runs, hand_overs, put_back_of
     from interlock.graph.ticket.build import pipeline_graph
     from interlock.graph.ticket.contract import MinimalResponse, MinimalTicket, RunStatus, Ticket, TicketResponse
     from interlock.graph.ticket.explain import all_summaries, explain_ticket
@@ -92,8 +94,10 @@ __all__ = [
     "Outcome",
     "PipelineSpec",
     "Policy",
+    "Prunable",
     "Question",
     "Queued",
+    "Restoring",
     "RunBusyError",
     "RunDamagedError",
     "RunStatus",
@@ -112,6 +116,8 @@ __all__ = [
     "Wait",
     "abandon",
     "abandon_ticket",
+    "agent_text",
+    "agents_at_work",
     "all_summaries",
     "answer_question",
     "base_faults",
@@ -147,13 +153,12 @@ __all__ = [
     "journal_run",
     "keep_choice",
     "keep_files",
-    "keeping_base",
     "key_variables",
     "land",
     "landed_of",
-    "left_changed",
     "list_runs",
     "load_task",
+    "log_of",
     "make_policy",
     "move",
     "no_task_run",
@@ -167,10 +172,12 @@ __all__ = [
     "present_path",
     "products_of",
     "progress_since",
+    "prunable",
+    "prune",
     "prune_trees",
     "put_back_of",
     "queue_of",
-    "remove",
+    "restoring",
     "route",
     "run_summary",
     "runs_of",
@@ -194,6 +201,7 @@ __all__ = [
     "vacant_roles",
     "verify_journal",
     "view_run",
+    "work_text",
 ]
 
 PUBLIC_MODULES: Final = ("app", "board", "feed")

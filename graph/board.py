@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 from interlock.core.errors import InterlockError
 from interlock.graph.feed import Feed, Row
 from interlock.graph.task.explain import Wait, waits_of
+from interlock.graph.task.progress import agent_text, agents_at_work
 from interlock.graph.task.runs import Graphs, view_run
 from interlock.graph.task.scope_leases import waited_for
 from interlock.graph.task.store import RunStore
@@ -81,10 +82,11 @@ class Board:
         return view
 
     def at_work(self, run_id: str) -> str:
-        """Return `at work` for a task run that is driven, or whose files it waits for; empty when nobody drives it."""
+        """Return what a task run that is driven does, or which files it waits for; empty when nobody drives it."""
         if not RunStore(self.root, run_id).driven():
             return ""
-        return waited_for(self.root, run_id).partition(" ")[2] or "at work"
+        agents = "; ".join(map(agent_text, agents_at_work(self.root, run_id)))
+        return waited_for(self.root, run_id).partition(" ")[2] or agents or "at work"
 
     def open_rows(self) -> list[Row]:
         """Return the rows of task runs that may go on; a BLOCKED one only where it is its task's newest."""

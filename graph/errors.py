@@ -312,7 +312,7 @@ def unchanged_tree(report: "Report", mode: Literal["error", "warn"], scope: Sequ
 
 def changed_outside_scope(report: "Report", paths: Sequence[str], scope: Sequence[str]) -> Finding:
     """Return the finding for a hand-over that changed files outside the scope."""
-    message = f"The work changed {count(len(paths), 'file')} outside the scope."
+    message = f"The work changed {count(len(paths), 'file')} outside the scope: {few(paths)}."
     return _at_status(OUTSIDE, report, message, few(paths), f"changes in {', '.join(scope)} alone")
 
 

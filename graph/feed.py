@@ -15,7 +15,8 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 
 from interlock.agents.ask import agent_of_run
 from interlock.core.text import whole
-from interlock.graph.engine.folder import journal_path, journal_run
+from interlock.graph.engine.folder import beside_run, journal_path, journal_run
+from interlock.graph.landing.queue import LANDED
 from interlock.graph.task.machine import failed_gates
 from interlock.journal import Entry, Journal
 from interlock.reservations import JOURNAL_RUN as RESERVATIONS
@@ -72,6 +73,7 @@ class Row:
         put_back: The files that were put back as in the base at the hand-over of this attempt.
         over: Whether the journal itself says that nothing follows: APPROVED, abandoned, a ticket at its end.
         abandoned: Whether it was abandoned.
+        landed: Where it landed: `commit`, `target`, and `at` in UTC; empty where it did not.
         words: What a search looks through, in lower case.
     """
 
@@ -95,7 +97,13 @@ class Row:
     put_back: tuple[str, ...] = ()
     over: bool = False
     abandoned: bool = False
+    landed: dict[str, str] = field(default_factory=dict[str, str])
     words: str = ""
+
+    @property
+    def shown_state(self) -> str:
+        """The state as people see it: a run that was abandoned goes on from nowhere."""
+        return "abandoned" if self.abandoned else self.state
 
     @property
     def total(self) -> Spent:
@@ -287,6 +295,8 @@ class Feed:
             if entry.type in _LOSSES:
                 self._losses.setdefault(str(entry.data.get("agent")), []).append(line)
             return
+        if entry.type == LANDED and (of := self.rows.get(name.removesuffix(beside_run("")))) is not None:
+            of.landed = {"at": entry.at, **{key: str(entry.data.get(key, "")) for key in ("commit", "target")}}
         if name not in self.rows:
             if entry.type != "run_started":
                 return

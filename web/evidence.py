@@ -261,6 +261,20 @@ def counts(root: Path, one: Collected) -> dict[str, int]:
     return by_outcome
 
 
+def failed_tests(root: Path, entries: Iterable[Entry], most: int = 20) -> list[tuple[str, str, str]]:
+    """Return gate, name and message of the tests that failed in the last evidence of each gate, `most` of each."""
+    last = {entry.data.get("gate"): entry.data for entry in entries if entry.type == "evidence"}
+    found: list[tuple[str, str, str]] = []
+    for gate, data in last.items():
+        for row in () if data.get("ok") else data.get("files") or ():
+            if row["path"].endswith(".tests.json"):
+                bytes_ = read(root, File(row["key"], row["path"], row["sha256"])) or b""
+                tests = cast("Sequence[Mapping[str, Any]]", _json(bytes_).get("tests", ()))
+                bad = [test for test in tests if test.get("outcome") in ("failed", "error")]
+                found += [(str(gate), str(test.get("id")), str(test.get("message", ""))) for test in bad[:most]]
+    return found
+
+
 def _json(data: bytes) -> dict[str, Any]:
     try:
         value: object = json.loads(data)

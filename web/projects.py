@@ -13,7 +13,9 @@ from jinja2 import UndefinedError
 from interlock import graph
 from interlock.graph.board import Board
 from interlock.graph.feed import Row
+from interlock.web.differences import FileDifference
 from interlock.web.errors import PageError
+from interlock.web.jobs import Jobs
 
 _NOT_IN_KEYS: Final = re.compile(r"[^a-z0-9]+")
 
@@ -43,6 +45,8 @@ class Project(Board):
     def __init__(self, key: str, root: Path) -> None:
         super().__init__(root)
         self.key = key
+        self.changed: dict[str, tuple[int, list[FileDifference]]] = {}
+        self._queued: tuple[object, list[graph.Queued]] = None, []
 
     @property
     def title(self) -> str:
@@ -50,9 +54,26 @@ class Project(Board):
         return self.root.name or str(self.root)
 
     @cached_property
+    def jobs(self) -> Jobs:
+        """What is under way in the background of this process."""
+        return Jobs()
+
+    @cached_property
     def drives(self) -> graph.Drives:
         """The runs that this process drives."""
         return graph.Drives(self.root)
+
+    def queue(self) -> list[graph.Queued]:
+        """Return what waits to land, in its order.
+
+        It is read anew, which reads the whole journal, once other runs are approved or landed, or a person changed it.
+        """
+        rows = [row for row in self.feed.newest() if row.kind == "task" and row.state == "APPROVED" and not row.landed]
+        changed = self.root / ".interlock" / "landing.json"
+        stamp = [(row.run, row.lines) for row in rows], changed.stat().st_mtime_ns if changed.exists() else 0
+        if stamp != self._queued[0]:
+            self._queued = stamp, graph.queue_of(self.root) if rows else []
+        return self._queued[1]
 
     def row(self, run_id: str) -> Row:
         """Return the row of a task run.

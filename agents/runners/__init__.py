@@ -80,7 +80,7 @@ def make_runner(
     if kind == "replay":
         return ReplayRunner(folder / table.read(ReplayTable, RUNNER_KEYS[kind]).script)
     if kind == "command":
-        return CommandRunner(read_command(table, Path(root)))
+        return CommandRunner(read_command(table, Path(root)), prices)
     if kind == "chat":
         asked = read_model(table)
         price = (prices or {}).get(asked.model)

@@ -104,7 +104,7 @@ WHOLE: Final = "{system}\n\n{prompt}"
 
 PRESETS: Final[Mapping[str, Command]] = {
     "claude": Command(
-        argv=("claude", "-p", "--output-format", "json", "--append-system-prompt", "{system}"),
+        argv=("claude", "-p", "--output-format", "stream-json", "--verbose", "--append-system-prompt", "{system}"),
         build=("--permission-mode", "acceptEdits"),
         # A rule for `Edit` with a path covers every tool that writes files; one for `Write` with a path covers none.
         judge=("--allowedTools", "Read,Grep,Glob,Edit({reports_dir}/**)"),
@@ -128,7 +128,7 @@ PRESETS: Final[Mapping[str, Command]] = {
         state=State("CODEX_HOME", "~/.codex"),
     ),
     "gemini": Command(
-        argv=("gemini", "--output-format", "json"),
+        argv=("gemini", "--output-format", "stream-json"),
         build=("--approval-mode", "auto_edit"),
         judge=("--approval-mode", "auto_edit"),
         naming=("--model", "{model}"),

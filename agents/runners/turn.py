@@ -106,7 +106,7 @@ class Turn(AgentMiddleware[Any, None, Any]):
     def _report(self, tool: str) -> None:
         """Report what is being done; an empty tool: the model thinks."""
         row = {"kind": "working", "role": self._ask.role, "tool": tool, "calls": self._used.calls}
-        self._ask.notice({**row, "tokens": self._used.tokens})
+        self._ask.notice({**row, "tokens": self._used.tokens, "usd": self._used.usd})
 
     @property
     def _seconds(self) -> float:

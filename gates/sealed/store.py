@@ -30,7 +30,7 @@ from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
-from typing import Final, NamedTuple, TypeVar
+from typing import IO, Final, NamedTuple, TypeVar
 
 from interlock.core import git, state
 from interlock.core.files import write_atomically
@@ -477,15 +477,21 @@ class Store:
             folder = self.folder / "store.git"
             if not (folder / "user").exists():  # what `_init` writes last
                 shape = self._ask("rev-parse", "--show-object-format") or "sha1"
-                self._init(folder, _ATTRIBUTES, shape)
+                with self._making() as file, locked(file):
+                    # Runs that begin at once may each come here.
+                    if not (folder / "user").exists():
+                        self._init(folder, _ATTRIBUTES, shape)
             self._repository = folder
         return self._repository
 
-    def _init(self, folder: Path, attributes: str, shape: str = "sha1") -> None:
+    def _making(self) -> IO[bytes]:
         try:
-            folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            return (self.folder / "making").open("ab")
         except OSError as error:
-            raise _unwritable(folder.parent, error.strerror or "unknown") from error
+            raise _unwritable(self.folder, error.strerror or "unknown") from error
+
+    def _init(self, folder: Path, attributes: str, shape: str = "sha1") -> None:
         # A process that was killed in here leaves half of one, to which a second would be appended.
         (folder / "config").unlink(missing_ok=True)
         made = git.run("/", ["init", "-q", "--bare", "--template=", f"--object-format={shape}", os.fspath(folder)])

@@ -35,7 +35,7 @@ class Start(NamedTuple):
 
     Args:
         commit: The commit of its tree.
-        note: What its builders are told beside the task.
+        note: What its builders are takers beside the task.
         files: A git tree whose files are laid over those of the commit before anybody works; empty for none.
         accept_base: As for `start_run`.
     """
@@ -61,7 +61,7 @@ def start_apart(
             start; nothing is left.
     """
     clone = make(root, begin.commit)
-    told = {"warning": warn, "progress": progress}
+    takers = {"warning": warn, "progress": progress}
     try:
         with clone.used():
             asked = {
@@ -71,7 +71,7 @@ def start_apart(
                 "note": begin.note,
                 "accept_base": begin.accept_base,
             }
-            run_id = str(_ask(clone, asked, lambda step: told[step["kind"]](step["text"])))
+            run_id = str(_ask(clone, asked, lambda step: takers[step["kind"]](step["text"])))
             if begin.files:
                 lay_over(clone, begin.files)
     except BaseException:

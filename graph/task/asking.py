@@ -57,6 +57,7 @@ from interlock.graph.task.left_agents import noting
 from interlock.graph.task.machine import Cause, CitedFile, Outcome, Verdict, objections, outcome_of
 from interlock.graph.task.orchestrator import MSG_STRICT, reason, repeated
 from interlock.graph.task.policy import left_for, spent_by
+from interlock.graph.task.quiet import quiet_noted
 from interlock.graph.task.sealing import gate_notes
 from interlock.graph.task.state import Answered, Event, TaskState, objected_before
 from interlock.graph.task.store import RunStore
@@ -206,7 +207,8 @@ def _answer_text(context: TaskContext, role: Role, state: TaskState, store: RunS
         answer = kept(Answer(text, cost_reported=False), context.redactor, MAX_BYTES + 1)
     else:
         try:
-            answer = brought(runner, ask, context.redactor, MAX_BYTES + 1)
+            with quiet_noted(context, ask):
+                answer = brought(runner, ask, context.redactor, MAX_BYTES + 1)
         except RunnerError as error:
             if error.spent is not None and error.spent.calls:
                 store.keep_failure(key, role.name, error.spent)

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from interlock.gates.config import Config
-from interlock.gates.registry import build_protocol
 from interlock.graph.engine.folder import beside_run, journal_path
 from interlock.graph.task.roster import staffed
 from interlock.graph.task.runs import view_run
@@ -42,16 +41,15 @@ def candidates_of(task: Task, config: Config, root: Path) -> list[Task]:
     Raises:
         AgentConfigError: A model of the candidates is ill-formed.
     """
-    rows = [(name, row) for name, row in config.roles.items() if (row.candidates or 1) > 1]
-    roles = build_protocol(config).roles
-    for name, row in rows:
-        if name in roles and roles[name].hands_over:
-            models = [f"{name}={model}" for model in row.models]
-            found: list[Task] = []
-            for number in range(row.candidates or 1):
-                given = models[number % len(models) : number % len(models) + 1] if models else []
-                found.append(replace(staffed(task, config, root, given), task_id=f"{task.task_id}-C{number + 1}"))
-            return found
+    for name, row in config.roles.items():
+        if (row.candidates or 1) > 1:
+            models = [[f"{name}={model}"] for model in row.models] or [[]]
+            return [
+                replace(
+                    staffed(task, config, root, models[number % len(models)]), task_id=f"{task.task_id}-C{number + 1}"
+                )
+                for number in range(row.candidates or 1)
+            ]
     return []
 
 

@@ -12,7 +12,7 @@ the clone is used at its own path.
     <state>/interlock/<project>/trees/<name>/tree.json  which checkout it is of, and what is seen of that inside
 
 After it is made, git never runs in a clone from outside: its configuration is the agent's. A run keeps the name of its
-tree in its policy. A tree that no run names, and that nobody works in, was left by a kill: `prune_trees` removes it.
+tree in its policy. A tree that no run names and nobody works in was left by a kill: `interlock prune` removes it.
 """
 
 import json
@@ -213,13 +213,13 @@ def trees(root: Path) -> Iterator[Path]:
 
 
 def remove_tree(root: Path, name: str) -> None:
-    """Remove the tree of a run whose work has landed; where a process still works in it, `prune_trees` does later."""
+    """Remove the tree of a run whose work has landed; what a process works in is left to `interlock prune`."""
     if name:
         with suppress(GraphError):
             find(root, name).remove()
 
 
-def prune_trees(root: Path, needed: Container[str], *, dry_run: bool = False) -> list[tuple[Path, int]]:
+def remove_trees(root: Path, needed: Container[str], *, dry_run: bool = False) -> list[tuple[Path, int]]:
     """Remove the trees that nobody works in and that are not among the needed ones, and return each with its bytes."""
     top, relative = place_of(root)
     found: list[tuple[Path, int]] = []

@@ -4,6 +4,7 @@ And what of a run waits for a person: `waits_of` is the one list behind the inbo
 """
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from shlex import quote
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
@@ -13,18 +14,22 @@ from interlock.core.text import few
 from interlock.envelope.protocol import ANYBODY, STATUS_MEANING, GateSpec
 from interlock.gates.manifest import from_json
 from interlock.gates.shared import shared
-from interlock.graph.engine.folder import journal_path
+from interlock.graph.engine.folder import journal_path, list_runs
+from interlock.graph.errors import RunDamagedError
 from interlock.graph.task.kept_evidence import present_path
-from interlock.graph.task.left_agents import left_agents
+from interlock.graph.task.left_agents import left_text
 from interlock.graph.task.machine import REWORKABLE, UNANSWERED, Cause, certified
 from interlock.graph.task.policy import Policy
+from interlock.graph.task.progress import agents_at_work
 from interlock.graph.task.questions import Question
 from interlock.graph.task.scope_leases import waited_for
+from interlock.graph.task.sealing import place_in
 from interlock.graph.task.state import CollectedEvidence, excused_gates, waived_trees
 from interlock.graph.task.store import RunStore
 from interlock.graph.task.trees import PUT_BACK, absent_files, changed_in_scope, left_changed, snapshot
 from interlock.graph.task.view import RunView
 from interlock.journal import Entry, Journal
+from interlock.reservations import place
 
 _MEANING: Mapping[Cause, str] = {
     "gate": "a gate was not passed",
@@ -45,7 +50,8 @@ def run_summary(view: RunView, root: Path, journal: Journal | None = None) -> di
     entries = list((journal or Journal(journal_path(root))).entries(view.run_id))
     store = RunStore(root, view.run_id)
     values = view.values
-    attempt = int(values.get("attempt", 0))
+    attempt, driven = int(values.get("attempt", 0)), store.driven()
+    left = "" if driven or view.phase == "done" else left_text(store)
     evidence: dict[str, list[str]] = {}
     for row in cast("dict[str, CollectedEvidence]", values.get("collected", {})).values():
         for file in from_json(row["collection"]).files if row["collection"] is not None else ():
@@ -55,10 +61,13 @@ def run_summary(view: RunView, root: Path, journal: Journal | None = None) -> di
         "schema": "interlock.run/1",
         "run_id": view.run_id,
         "task_id": view.task.task_id,
+        "task": view.task.task,
         "phase": view.phase,
         "status": view.status,
         "attempt": attempt,
-        "driven": store.driven(),
+        "driven": driven,
+        **({"left": left} if left else {}),
+        "at_work": agents_at_work(root, view.run_id),
         "abandoned": view.abandoned,
         **({"earlier_version": True} if view.of_another_version else {}),
         "stopped": None if view.abandoned else store.stopped(),
@@ -108,14 +117,15 @@ def usage_of(view: RunView) -> dict[str, Any]:
 def tree_after(view: RunView, root: Path, *, shared_only: bool = False) -> dict[str, list[str]]:
     """Return what of the tree is not as an ended run judged it, as JSON values; nothing of one that is not over.
 
-    `not_judged` is as for `left_changed`. `changed_since` are the files in scope that are not as they were APPROVED,
-    `not_there` those that the approved hand-over named and that did not exist.
+    `not_judged` is as for `left_changed`. `changed_since` are the files in scope that are not as they were APPROVED, as
+    long as that work is what the checkout has uncommitted: once it is committed, or another run has begun there, other
+    files are no news. `not_there` are those that the approved hand-over named and that did not exist.
     With `shared_only` these are only the files that a caller with a token may know of.
     """
     if view.phase != "done":
         return {"not_judged": [], "changed_since": [], "not_there": []}
     since: list[str] = []
-    if view.status == "APPROVED" and (approved := view.values.get("snapshot")):
+    if view.status == "APPROVED" and (approved := view.values.get("snapshot")) and _is_present_work(view, root):
         sealing = view.values["sealing"]
         now = snapshot(root, view.task, view.policy, sealing)
         since = changed_in_scope(root, view.task, sealing, (approved, now))
@@ -124,6 +134,25 @@ def tree_after(view: RunView, root: Path, *, shared_only: bool = False) -> dict[
     every = [path for paths in named.values() for path in paths]
     visible = shared(root, every) if shared_only else {*every}
     return {name: [path for path in paths if path in visible] for name, paths in named.items()}
+
+
+def _is_present_work(view: RunView, root: Path) -> bool:
+    """Return whether a run in the checkout was the last to begin there, and HEAD is the commit that it began with."""
+    if view.policy.tree:
+        return False
+    if view.policy.commit:
+        top, _ = place_in(root, view.values["sealing"])
+        head = place.commit_at(str(top))
+        if head and head != view.policy.commit:
+            return False
+    for run_id in reversed(list_runs(root, "runs")):
+        if run_id == view.run_id:
+            break
+        with suppress(RunDamagedError):
+            # A run in a tree of its own changes nothing in the checkout.
+            if not RunStore(root, run_id).load()[1].tree:
+                return False
+    return True
 
 
 def explain_run(view: RunView, root: Path, *, shared_only: bool = False) -> dict[str, Any]:
@@ -152,6 +181,7 @@ def explain_run(view: RunView, root: Path, *, shared_only: bool = False) -> dict
     store = RunStore(root, view.run_id)
     driven = store.driven()
     stopped = None if driven else store.stopped()
+    left = "" if driven or view.phase == "done" else left_text(store)
     gates = [
         _gate_row(view, gate_id, gate_id in held)
         | ({"waived_by": waived[gate_id]} if gate_id in waived else {})
@@ -167,7 +197,9 @@ def explain_run(view: RunView, root: Path, *, shared_only: bool = False) -> dict
         "phase": view.phase,
         "driven": driven,
         "stopped": stopped,
-        "why": " ".join([_why(moves, view), *([_stop(stopped)] if stopped else [])]),
+        "why": " ".join(
+            [_why(moves, view), *([_stop(stopped)] if stopped else []), *([f"Now {left}."] if left else [])]
+        ),
         "fail_reasons": list(values.get("fail_reasons", [])),
         "put_back": _put_back(entries, root, shared_only=shared_only),
         "gates": gates,
@@ -387,9 +419,7 @@ def waits_of(view: RunView, store: RunStore) -> Iterator[Wait]:
             text = "nobody drives it; it can be taken on"
             if view.phase == "new":
                 text = f"it was begun and has not started; take it on, or remove it: interlock abandon {run}"
-            for left in left_agents(store):
-                text = f"nobody drives it, but {left.role} still works (process {left.pid}), which a resume ends first"
-            yield Wait("cut off", run, text, f"{run}/cut-off/{head}")
+            yield Wait("cut off", run, left_text(store) or text, f"{run}/cut-off/{head}")
     elif view.phase == "done" and view.status == "BLOCKED":
         reasons: list[str] = view.values.get("fail_reasons") or ["no reason is kept"]
         text = f"{reasons[0]}{f' and {len(reasons) - 1} more' if len(reasons) > 1 else ''}"

@@ -2,8 +2,9 @@
 
 While a program is asked, its process is noted outside of the checkout. Whoever drives the run next holds its lock, so
 that what is noted then was left behind: it is ended with its whole group before anybody is asked, since two builders
-would edit the same files. A note alone is not believed, since a program of the same user can write one and numbers are
-used again: a group is ended only where a process of it was started with the mark of this run in its environment.
+would edit the same files. So it is before another run begins on files that both have in scope. A note alone is not
+believed, since a program of the same user can write one and numbers are used again: a group is ended only where a
+process of it was started with the mark of this run in its environment.
 """
 
 import json
@@ -15,10 +16,13 @@ from typing import NamedTuple
 
 from interlock.agents.ask import RUN, run_mark
 from interlock.core.files import write_atomically
+from interlock.core.patterns import overlaps
 from interlock.core.process import end_group
 from interlock.gates.sealed import Store
 from interlock.graph.errors import RunBusyError
+from interlock.graph.task.scope_leases import lease_patterns
 from interlock.graph.task.store import RunStore
+from interlock.graph.task.task import Task
 from interlock.reservations import process
 
 
@@ -91,6 +95,34 @@ def end_left_agents(store: RunStore) -> None:
             )
     for path in _folder(store).glob(f"{_prefix(store)}*.json"):
         path.unlink(missing_ok=True)
+
+
+def end_agents_of_others(root: Path, task: Task, run_id: str = "") -> None:
+    """End the programs that killed drives of other runs left at work on files of a task; `run_id` is its own run.
+
+    A run that somebody drives holds its files by leases, and one in a tree of its own works on other files.
+
+    Raises:
+        RunBusyError: As for `end_left_agents`.
+        RunDamagedError: The files of such a run are not known.
+    """
+    wanted = lease_patterns(task.scope)
+    notes = _folder(RunStore(root, run_id or task.task_id)).glob("*@*.json")
+    for other in sorted({path.name.partition("@")[0] for path in notes} - {run_id}):
+        store = RunStore(root, other)
+        if not store.exists() or not any(left_agents(store)):
+            continue
+        theirs, policy, _ = store.load()
+        meets = any(overlaps(one, another) for one in wanted for another in lease_patterns(theirs.scope))
+        with store.undriven() as free:  # and nobody takes that run on meanwhile
+            if free and meets and not policy.tree:
+                end_left_agents(store)
+
+
+def left_text(store: RunStore) -> str:
+    """Say which programs of a run that nobody drives still run; empty for none."""
+    who = ", ".join(f"{left.role} still works (process {left.pid})" for left in left_agents(store))
+    return f"nobody drives it, but {who}; a resume ends that first" if who else ""
 
 
 def _folder(store: RunStore) -> Path:

@@ -64,6 +64,7 @@ class Policy:
         outside: Whether a hand-over that changed files outside the scope is refused.
         sandbox: Whether programs of agents run in a sandbox of their own.
         note: What the builders are told of it beside the task, such as what its work conflicted with.
+        quiet_minutes: After so many minutes without a change in the scope, it is said that an agent changes nothing.
     """
 
     protocol: Protocol
@@ -87,6 +88,7 @@ class Policy:
     outside: Literal["refuse", "report"] = "report"
     sandbox: bool = False
     note: str = ""
+    quiet_minutes: float = 10
 
     def to_json(self) -> dict[str, Any]:
         """Return the policy as JSON values."""
@@ -142,6 +144,7 @@ def make_policy(task: Task, config: Config, root: Path, *, roles: tuple[str, ...
         unchanged=run.unchanged,
         reserve=run.reserve,
         look_seconds=config.evidence.look_seconds,
+        quiet_minutes=run.quiet_minutes,
         seals=sealed,
         commands={**config.commands, **task.commands},
         prices={name: Price(row.input, row.output, row.cached_input) for name, row in config.prices.items()},
@@ -172,7 +175,7 @@ def key_variables(policy: Policy) -> tuple[str, ...]:
 
 def _limits(config: Config, task: Task) -> dict[str, Any]:
     given = asdict(config.budget) | dict(task.budget)
-    return {name: value for name, value in given.items() if value is not None}
+    return {name: value for name, value in given.items() if value}
 
 
 def _frozen(role: Role, row: AgentSetting, *, page: bool) -> AgentSetting:

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, TypeAlias, cast
 
+from interlock.core.text import money_text, one_line, whole
 from interlock.graph.task.record import bounded
 from interlock.graph.task.store import RunStore
 from interlock.redaction import Redactor
@@ -114,3 +115,61 @@ def progress_since(root: Path, run_id: str, position: int = 0) -> tuple[list[dic
             if isinstance(row, dict) and {"kind", "at"} <= row.keys():
                 notices.append(cast("dict[str, Any]", row))
     return notices, end
+
+
+def agents_at_work(root: Path, run_id: str) -> list[dict[str, Any]]:
+    """Return which roles of a run that is driven are asked at this moment, and what each does, as JSON values.
+
+    Each row has `role`, `since` (ISO 8601), `tool` (empty while the model thinks), `calls`, `tokens`, `usd` (None where
+    it is not known), and `quiet_minutes` and `quiet_at` when it was said that it changes nothing.
+    """
+    rows: dict[str, dict[str, Any]] = {}
+    for step in progress_since(root, run_id)[0] if RunStore(root, run_id).driven() else ():
+        role, at = str(step.get("role")), str(step["at"])
+        match step["kind"]:
+            case "asking":
+                rows[role] = {"role": role, "since": at, "tool": "", "calls": 0, "tokens": 0, "usd": None}
+            case "working" if role in rows:
+                spent = {"calls": whole(step.get("calls")), "tokens": whole(step.get("tokens"))}
+                rows[role] |= {"tool": str(step.get("tool", "")), **spent, "usd": _number(step.get("usd"))}
+            case "quiet" if role in rows:
+                rows[role] |= {"quiet_minutes": _number(step.get("minutes")), "quiet_at": at}
+            case "answered":
+                rows.pop(role, None)
+            case _:
+                pass
+    return [*rows.values()]
+
+
+def agent_text(row: Mapping[str, Any]) -> str:
+    """Return a row of `agents_at_work` for a person: `builder 2:13 · Edit src/cart.py · 12,345 tokens · $0.04`."""
+    passed = _seconds_since(row["since"])
+    quiet = ""
+    if "quiet_at" in row:
+        ago = _clock(_seconds_since(row["quiet_at"]))
+        quiet = f"no file had changed for {row['quiet_minutes'] or 0:g} min, {ago} ago"
+    doing = row["tool"] or ("thinking" if row["calls"] else "at work")
+    return work_text(row["role"], passed, doing, row["tokens"], row["usd"], quiet)
+
+
+def work_text(name: str, seconds: float, doing: str, tokens: int | None, usd: float | None, more: str = "") -> str:
+    """Return in a line who has worked for how long, at what, and what that cost so far."""
+    spent = (f"{tokens:,} tokens" if tokens else "", money_text(usd) if usd else "")
+    return one_line(" · ".join(filter(None, (f"{name} {_clock(seconds)}", doing, *spent, more))))
+
+
+def _number(value: object) -> float | None:
+    return value if isinstance(value, (int, float)) else None
+
+
+def _seconds_since(moment: str) -> float:
+    with suppress(ValueError, TypeError):
+        return (datetime.now(UTC) - datetime.fromisoformat(moment)).total_seconds()
+    return 0.0
+
+
+def _clock(seconds: float) -> str:
+    """Return a length of time as a clock shows it: `0:07`, `2:13`, `1:02:13`."""
+    minutes, second = divmod(max(0, int(seconds)), 60)
+    hours, minute = divmod(minutes, 60)
+    return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"

@@ -38,7 +38,7 @@ from interlock.graph.task.build import task_graph
 from interlock.graph.task.clone import head_of, inside
 from interlock.graph.task.comments import FIX, Comment, keep_comment
 from interlock.graph.task.explain import WaitKind, waits_of
-from interlock.graph.task.left_agents import end_left_agents
+from interlock.graph.task.left_agents import end_agents_of_others, end_left_agents
 from interlock.graph.task.machine import QUESTIONS, certifiers
 from interlock.graph.task.policy import Policy, key_variables
 from interlock.graph.task.preflight import admitted, check_task, preflight, prepare
@@ -117,6 +117,9 @@ def start_run(
         sandbox = prepared.config.trees.sandbox == "auto" and level() == "namespaces"
         # Nobody else works in the tree, and what others hold in the checkout is not in its way.
         policy = replace(policy, reserve=False, sandbox=sandbox)
+    if not policy.tree:
+        # Before the base is read: what another run's killed drive left at work would still change it.
+        end_agents_of_others(root, task)
     policy = replace(policy, sealing=seal_run(root, task, policy, progress))
     if accept_base:
         # Noted in the run, so that the next one does not ask about the same files again.
@@ -245,6 +248,9 @@ def _drive(
         if view.phase == "new":
             start = {"run_id": run_id, "frozen": frozen}
         with _leases(root, run_id, view.task, policy, notice, queue_seconds) as held, store.stops_noted():
+            # The leases may have been those of a run whose process was killed, and whose agent works on.
+            if not policy.tree:
+                end_agents_of_others(root, view.task, run_id)
             try:
                 for part in graph.stream(  # pyright: ignore[reportUnknownMemberType]
                     start,

@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, Self
 
-from interlock.agents.ask import Notice, RunnerError, agent_of_run
+from interlock.agents.ask import AgentConfigError, Notice, RunnerError, agent_of_run
 from interlock.agents.files import as_written, run_caller
 from interlock.core.errors import InterlockError
 from interlock.core.patterns import Pattern, canonical, quote
@@ -92,9 +92,9 @@ class ScopeLeases:
     def held(self, notice: Notice | None = None, *, queue_seconds: float | None = None) -> Generator[Self]:
         """Hold the scope while the body runs: all of it or, as long as others are in the way, a place in the queue.
 
-        A body that ends decides with `finish` or `rest` what becomes of the leases; one that an agent stopped rests;
-        one that raises otherwise leaves them, for the run may be taken on. Those of a process that has ended can be
-        taken over.
+        A body that ends decides with `finish` or `rest` what becomes of the leases; one that an agent stopped releases
+        them; one that raises otherwise leaves them, for the run may be taken on. Those of a process that has ended can
+        be taken over.
 
         Args:
             notice: Called with `queued` (who holds what), `unqueued`, `scope_lost` and `leases_trouble`.
@@ -110,8 +110,9 @@ class ScopeLeases:
             try:
                 with self._renewing():
                     yield self
-            except RunnerError:  # the run waits for a person to resume it
-                self._rests = True
+            except (AgentConfigError, RunnerError):  # nobody works on the files until a person resumes the run
+                self.finish()
+                self._drain()
                 raise
             finally:
                 if self._rests:  # not before the last renewal, which is made in the name of this process

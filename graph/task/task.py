@@ -38,10 +38,10 @@ class _RunSection(BaseModel):
 
 class _BudgetSection(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
-    calls: int | None = Field(default=None, gt=0)
-    tokens: int | None = Field(default=None, gt=0)
-    seconds: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    usd: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    calls: int | None = Field(default=None, ge=0)
+    tokens: int | None = Field(default=None, ge=0)
+    seconds: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    usd: float | None = Field(default=None, ge=0, allow_inf_nan=False)
 
 
 class _TaskFile(BaseModel):
@@ -74,7 +74,8 @@ class Task:
         page: The page to check: a path below the root or an http(s) URL, or None.
         agents: Settings by role name; they replace those of `interlock.toml`.
         run: Budgets by name; they replace those of `interlock.toml`.
-        budget: What the agents may spend, by name of the limit; each replaces that of `interlock.toml`.
+        budget: What the agents may spend, by name of the limit; each replaces that of `interlock.toml`, and 0 is
+            no limit.
         commands: argv by name: what agents may have run; each joins or replaces that of `interlock.toml`.
         base: The folder that relative paths of the agents' settings are resolved against.
     """

@@ -2,9 +2,9 @@
 
 import os
 from collections import Counter
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NoReturn
@@ -32,12 +32,12 @@ from interlock.core.errors import Exit
 from interlock.core.finding import Finding
 from interlock.core.process import Ended
 from interlock.core.render import Form
-from interlock.core.text import count, few, shown
+from interlock.core.text import count, few, money_text, shown
 from interlock.envelope.protocol import GateSpec
 from interlock.gates import in_scope
 from interlock.gates.checks.sealed import FAULTS, fault_of
 from interlock.gates.command import Output, run_gate_command
-from interlock.gates.config import FILE, PYPROJECT, load_config
+from interlock.gates.config import FILE, PYPROJECT, Config, load_config
 from interlock.gates.sealed import (
     Base,
     BaseCheck,
@@ -275,6 +275,22 @@ def _judged(gate_id: str, check: BaseCheck) -> dict[str, Any]:
     }
 
 
+def _budget_text(limits: Mapping[str, float]) -> str:
+    """Return in a line what the agents of a task may spend."""
+    texts: list[str] = []
+    if "seconds" in limits:
+        seconds = limits["seconds"]
+        texts.append(f"{seconds / 3600:g} h" if seconds >= 3600 else f"{seconds / 60:g} min")
+        texts[-1] += " of agents' time"
+    texts += [f"{limits[name]:,} {name}" for name in ("calls", "tokens") if name in limits]
+    texts += [money_text(limits["usd"])] if "usd" in limits else []
+    if not texts:
+        return "budget: no limit"
+    defaults = {name: amount for name, amount in asdict(Config().budget).items() if amount is not None}
+    whose = ", of [budget] defaults" if limits == defaults else ""
+    return f"budget: at most {' and '.join(filter(None, (', '.join(texts[:-1]), texts[-1])))}{whose}"
+
+
 @click.command("check")
 @click.argument("task_file", type=EXISTING_FILE)
 @click.option(OPTION, "models", multiple=True, metavar="[ROLE=]SPEC", help="As for `interlock run`.")
@@ -316,7 +332,9 @@ def check_command(
     keys = ("code", "message", "fix", "level", "path")
     named = [fault._replace(path=fault.path or str(task_file)) for fault in faults]
     rows = [{"key": fault.field, **{key: getattr(fault, key) for key in keys}} for fault in named]
+    limits = {name: amount for name, amount in asdict(prepared.policy.limits).items() if amount is not None}
     data = {"schema": "interlock.check/1", "task_id": task.task_id, "ok": not errors, "findings": rows, "gates": judged}
+    data |= {"budget": limits}
 
     def text() -> None:
         for fault in named:
@@ -325,6 +343,7 @@ def check_command(
             kept = few(row["frozen"], 1) or "all else"
             verb = "keep their" if len(row["frozen"]) > 1 else "keeps its"
             click.echo(f"{row['gate']} judges {few(row['product'], _SHOWN)}; {kept} {verb} base content")
+        click.echo(_budget_text(limits))
         end = f"cannot start: {count(errors, 'error')}" if errors else "can start"
         click.echo(f"{task.task_id} {end}")
 

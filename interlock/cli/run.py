@@ -250,6 +250,7 @@ def show_summary(summary: dict[str, Any], folder: Path) -> None:
     lines += _asked(run_id, summary["question"], where)
     for item in summary["waiting"]:
         lines += _waiting(run_id, item["role"], where)
+    lines += [("at work", graph.agent_text(row)) for row in summary["at_work"]]
     lines += [("usage", line) for line in usage_lines(summary["usage"])]
     lines += [(key, path) for key, paths in summary["evidence"].items() for path in paths]
     lines += [("not judged", f"{path} (changed; look at it)") for path in summary["not_judged"]]

@@ -11,9 +11,8 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from interlock.core.text import count, few, one_line
-from interlock.graph import blocker_text, give_up
-from interlock.reservations import span
+from interlock.core.text import count, few, money_text
+from interlock.graph import blocker_text, give_up, work_text
 
 STYLES: Final = {
     "BLOCKED": "bold red",
@@ -27,11 +26,6 @@ STYLES: Final = {
 _QUEUE: Final = "the queue"
 _SPARSE_SECONDS: Final = 10.0
 _NUMBER: Final = re.compile(r"\d+")
-
-
-def money_text(usd: float) -> str:
-    """Return US dollars to the cent; what is less, with two digits that say something."""
-    return f"${usd:,.2f}" if usd >= 0.01 or usd == 0 else f"${usd:.2g}"
 
 
 def answer_text(seconds: float | None, usage: Mapping[str, Any] | None) -> str:
@@ -54,7 +48,7 @@ def usage_lines(usage: Mapping[str, Any]) -> list[str]:
     # A row may say no more than that a script was read.
     rows = {role: row for role, row in usage["roles"].items() if any(map(row.get, worth)) or row["seconds"] >= 0.1}
     lines = [f"{role}: {_usage_text(row)}" for role, row in rows.items()]
-    if len(rows) > 1 or usage["all"]["left"]:
+    if len(rows) > 1 or (rows and usage["all"]["left"]):
         lines.append(f"in all: {_usage_text(usage['all'])}")
     return lines
 
@@ -71,19 +65,17 @@ def _usage_text(row: Mapping[str, Any]) -> str:
 
 @dataclass(slots=True)
 class AtWork:
-    """Something that is awaited; `since` is in seconds of some clock, `tokens` is None where it is not known."""
+    """Something that is awaited; `since` is in seconds of some clock; `tokens` and `usd` are None where not known."""
 
     name: str
     since: float
     doing: str
     tokens: int | None = None
+    usd: float | None = None
 
     def line(self, now: float) -> str:
         """Return it as a line: for how long, and at what."""
-        parts = [f"{self.name} {span(now - self.since)}", self.doing]
-        if self.tokens:
-            parts.append(f"{self.tokens:,} tokens")
-        return one_line(" · ".join(filter(None, parts)))
+        return work_text(self.name, now - self.since, self.doing, self.tokens, self.usd)
 
 
 class Sparse:
@@ -166,7 +158,7 @@ class Screen:
                 self._await(step["role"], step["role"], "at work")
             case "working" if step["role"] in self._awaited:
                 row = self._awaited[step["role"]]
-                row.doing, row.tokens = step["tool"] or "thinking", step["tokens"]
+                row.doing, row.tokens, row.usd = step["tool"] or "thinking", step["tokens"], step.get("usd")
             case "answered":
                 self._done(step["role"])
                 self._answered(step)
@@ -188,10 +180,12 @@ class Screen:
             case "put_back":
                 self._line(f"  put back as in the base: {few(step['files'])}", "yellow")
             case _:
-                self._notice_of_leases(step)
+                self._other_notice(step)
 
-    def _notice_of_leases(self, step: Mapping[str, Any]) -> None:
+    def _other_notice(self, step: Mapping[str, Any]) -> None:
         match step["kind"]:
+            case "quiet":
+                self._line(f"  {step['role']} has changed no file for {step['minutes']:g} min", "yellow")
             case "queued":
                 self._queued(step)
                 self._await(_QUEUE, "waiting", "for the files of the task")

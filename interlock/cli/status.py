@@ -28,12 +28,14 @@ from interlock.core.errors import Exit, InterlockError
 from interlock.core.finding import Finding
 from interlock.core.render import OF_SERVICES
 from interlock.core.rule import explain
-from interlock.core.text import count, few
+from interlock.core.text import count, few, shown
 from interlock.reservations import span
 from interlock.reservations.answers import StatusAnswer
 
 _SINCE_MINUTES: Final = 60.0
 """Of negotiations: how far back."""
+_TASK_CHARS: Final = 60
+"""So much of a task's text is listed."""
 
 
 @click.command("status")
@@ -42,9 +44,10 @@ _SINCE_MINUTES: Final = 60.0
 @root_option
 @json_option
 def status_command(run: str | None, reservations_alone: bool, root: Path | None, as_json: bool) -> None:
-    """List the runs of this project and who holds what, or show RUN (the id of a run, a task or a ticket).
+    """List the runs of this project, the newest first, and who holds what, or show RUN.
 
-    Below the runs: reservations, who waits, and the negotiations of the last hour.
+    RUN is the id of a run, a task or a ticket. Below the runs: reservations, who waits, and the negotiations of the
+    last hour.
     """
     if reservations_alone:
         if run is not None:
@@ -84,8 +87,8 @@ def overview(folder: Path) -> tuple[dict[str, Any], str]:
         damaged.append({"run_id": "reservations", "message": error.message, "fix": error.fix})
     data = {
         "schema": "interlock.runs/1",
-        "runs": rows,
-        "tickets": tickets,
+        "runs": rows[::-1],
+        "tickets": tickets[::-1],
         "damaged": damaged,
         "without_state": [] if rows or tickets or damaged else _runs_of_journal(folder),
         "reservations": held,
@@ -112,7 +115,7 @@ def show_overview(data: Mapping[str, Any], me: str) -> None:
         click.echo("no runs here; start one with `interlock run TASK.toml`, or let an agent begin a ticket", err=True)
     for row in data["runs"]:
         state = f"{graph.status_text(row):<17} attempt {row['attempt']}"
-        click.echo(f"{row['run_id']:<28} {state}  {_run_note(row)}{_ago(row)}")
+        click.echo(f"{row['run_id']:<28} {state}  {_run_note(row)}{_ago(row)}  {shown(row['task'], _TASK_CHARS)}")
     for row in data["tickets"]:
         state = f"{row['state'] or '-':<21} revision {row['revision']}"
         click.echo(f"{row['run_id']:<28} ticket {row['ticket_id']}  {state}  {_ticket_note(row)}{_ago(row)}")
@@ -147,7 +150,9 @@ def _run_note(row: Mapping[str, Any]) -> str:
     if row["abandoned"]:
         return "abandoned"
     if row["driven"]:
-        return "driven now"
+        return "; ".join(map(graph.agent_text, row["at_work"])) or "driven now"
+    if row.get("left"):
+        return row["left"]
     if row.get("earlier_version") and row["phase"] != "done":
         return _EARLIER
     if row["stopped"] is not None:

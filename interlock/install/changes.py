@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from interlock.core.finding import Finding
-from interlock.install import clients, documents, githooks, record
+from interlock.install import clients, documents, githooks, ignored, record
 from interlock.install.clients import INSTALLATIONS, Installation, Launch
 from interlock.install.errors import InstallError
 from interlock.install.files import GIT, Change, File, read, write
@@ -41,7 +41,7 @@ def plan(root: Path, wanted: Sequence[Installation], launch: Launch, *, git: boo
             problems += error.problems
     if problems:
         raise InstallError(*problems)
-    return tuple(changes)
+    return (*changes, *ignored.plan(root))
 
 
 def _plan_file(root: Path, path: str, rows: Sequence[Installation], launch: Launch, known: Row | None) -> Change:
@@ -114,6 +114,8 @@ def plan_undo(root: Path, wanted: Sequence[Installation], *, git: bool = False) 
         try:
             if row["client"] in names:
                 changes.append(_plan_undo_file(root, path, row))
+            elif git and path == ignored.PATH:
+                changes.append(ignored.plan_undo(root, row))
             elif git and row["client"] == GIT:
                 changes.append(githooks.plan_undo_one(root, path, row, changes))
         except InstallError as error:

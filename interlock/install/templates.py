@@ -92,7 +92,7 @@ _TASK: Final = Text("""\
 # Capital letters and digits in two or more parts. Its runs are TASK-001.1, TASK-001.2 and so on.
 task_id = "TASK-001"
 task = "$placeholder"
-# What must pass. GATE-MSG-STRICT is about the answers of agents: each must have the form of the protocol.
+# What must pass. GATE-MSG-STRICT: each answer of an agent has the form that Interlock reads; any other is sent back.
 gates_required = $gates
 # The files that the work may touch:
 scope = $scope

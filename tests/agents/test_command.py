@@ -179,7 +179,7 @@ OUTPUTS = {
 }
 ANSWERS = {
     "claude": Answer(ENVELOPE, Usage(3, 1105, 70, usd=0.0125), "claude-x", 2),
-    "codex": Answer(ENVELOPE, Usage(1, 900, 80, usd=None), tool_calls=1),
+    "codex": Answer(ENVELOPE, Usage(2, 900, 80, usd=None), tool_calls=1),
     "gemini": Answer(ENVELOPE, Usage(2, 800, 100, usd=None), "gemini-x", 4),
 }
 
@@ -227,7 +227,7 @@ def test_an_output_that_says_that_there_is_no_answer_is_none(form: Any, output: 
 @pytest.mark.parametrize(
     ("form", "output", "words"),
     [
-        ("claude", '{"is_error": true, "subtype": "success", "result": "Invalid API key"}', "Invalid API key"),
+        ("claude", '{"is_error": true, "subtype": "success", "result": "API Error: 500"}', "It said: API Error: 500"),
         ("codex", '{"type": "turn.failed", "error": {"message": "no quota"}}', "no quota"),
         ("gemini", '{"error": {"message": "no quota"}}', "no quota"),
         ("claude", "no JSON", "only a warning"),

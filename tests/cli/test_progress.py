@@ -41,7 +41,7 @@ def asking(role: str) -> dict[str, Any]:
 
 
 def working(role: str, tool: str = "", tokens: int = 0) -> dict[str, Any]:
-    return {"kind": "working", "role": role, "tool": tool, "calls": 1, "tokens": tokens}
+    return {"kind": "working", "role": role, "tool": tool, "calls": 1, "tokens": tokens, "usd": tokens / 10**6}
 
 
 def answered(role: str, **more: Any) -> dict[str, Any]:
@@ -56,13 +56,15 @@ def test_a_terminal_is_redrawn_with_the_present_second_until_the_role_has_answer
         shown.notice(asking("a11y-auditor"))
         clock.now = 5.0
         shown.notice(working("visual-qa", "read_file a.css", 2_345))
-        assert shown.picture().plain == ("visual-qa 5 s · read_file a.css · 2,345 tokens\na11y-auditor 5 s · at work")
+        assert shown.picture().plain == (
+            "visual-qa 0:05 · read_file a.css · 2,345 tokens · $0.0023\na11y-auditor 0:05 · at work"
+        )
         shown.notice(answered("visual-qa"))
         shown.notice(working("visual-qa", "too late", 1))
         shown.notice(working("a11y-auditor"))
-        assert shown.picture().plain == "a11y-auditor 5 s · thinking"
+        assert shown.picture().plain == "a11y-auditor 0:05 · thinking"
         assert console.is_terminal
-    assert "a11y-auditor 5 s" in out.getvalue()
+    assert "a11y-auditor 0:05" in out.getvalue()
     assert "visual-qa: PASS" in out.getvalue()
 
 

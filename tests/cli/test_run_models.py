@@ -2,8 +2,10 @@
 
 import json
 import os
+import re
 import stat
 import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -127,10 +129,42 @@ def test_an_error_ends_the_lines_of_a_run_and_resume_writes_lines_too(project: P
 
 def test_what_is_left_of_a_budget_is_shown_beside_what_was_spent(project: Path) -> None:
     task = project / "task.toml"
-    task.write_text(task.read_text() + "[agents.builder.budget]\ncalls = 20\nusd = 1.0\n[budget]\ntokens = 10000\n")
+    task.write_text(task.read_text() + "[agents.builder.budget]\ncalls = 20\nusd = 1.0\n[budget]\n")
+    task.write_text(task.read_text() + "tokens = 10000\ncalls = 0\nseconds = 0\n")
     done = interlock(project, "run", "task.toml", "--model", "command:claude")
     assert done.returncode == 0, done.stderr
     assert "; left: 17 calls, $0.98" in done.stdout
     assert "; left: 5,789 tokens" in done.stdout
     usage = json.loads(interlock(project, "status", "HELLO-001", "--json").stdout)["usage"]
     assert (usage["roles"]["builder"]["left"], usage["all"]["left"]) == ({"calls": 17, "usd": 0.98}, {"tokens": 5789})
+
+
+def test_whoever_looks_on_sees_at_what_an_agent_works_and_check_what_it_may_spend(project: Path) -> None:
+    """The program reports a tool, looks at its own run as another process would, and goes on."""
+    message = {"id": "m", "usage": USAGE, "content": [{"type": "tool_use", "name": "Edit", "input": {"path": "a.py"}}]}
+    (project.parent / "first.json").write_text(json.dumps({"type": "assistant", "message": message}) + "\n")
+    program = project.parent / "bin" / "claude"
+    look = "import sys; from interlock.cli.main import main; main()"
+    program.write_text(
+        program.read_text().replace(
+            "cat >/dev/null\n",
+            f"cat >/dev/null\ncat {project.parent}/first.json\n"
+            "until grep -q a.py .interlock/runs/*/progress.jsonl; do sleep 0.05; done\n"
+            f"{sys.executable} -c '{look}' status > {project.parent}/seen\n"
+            f"{sys.executable} -c '{look}' status HELLO-001 --json > {project.parent}/seen.json\n",
+        )
+    )
+    done = interlock(project, "run", "task.toml", "--model", "command:claude")
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"HELLO-001.1 .* builder 0:\d\d · Edit a.py · 4,211 tokens", (project.parent / "seen").read_text())
+    (row,) = json.loads((project.parent / "seen.json").read_text())["at_work"]
+    assert (row["role"], row["tool"], row["calls"], row["tokens"], row["usd"]) == (
+        "builder",
+        "Edit a.py",
+        1,
+        4211,
+        None,
+    )
+    assert json.loads(interlock(project, "status", "HELLO-001", "--json").stdout)["at_work"] == []
+    checked = interlock(project, "check", "task.toml", "--model", "command:claude").stdout
+    assert "budget: at most 2 h of agents' time and 200 calls, of [budget] defaults\n" in checked

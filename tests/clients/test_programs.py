@@ -3,10 +3,12 @@
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from interlock.agents import RunnerError
+from interlock.agents.usage import Limits
 from tests.agents.providers.base import Reply
 from tests.child import git
 from tests.clients import scripted
@@ -35,6 +37,24 @@ def test_a_preset_hands_role_and_assignment_on_and_brings_back_answer_and_cost(s
     (request,) = requests
     assert "You are the builder of the tests." in request.words
     assert "Count to two." in request.words
+
+
+@each_program
+def test_what_a_program_does_is_seen_while_it_works_and_a_limit_ends_it(stage: Stage) -> None:
+    """It reads or edits one file, then another; the model is asked three times, or as often as the limit allows."""
+    edits = [stage.program.edit(file) for file in (stage.held, stage.free)]
+    if stage.program.name == "claude":
+        edits = [("Read", {"file_path": str(stage.held)}), *edits[:1]]
+    seen: list[Any] = []
+    answer, _ = stage.turn(calling(*edits, at_last=ENVELOPE), notice=seen.append)
+    assert (answer.text.strip(), answer.usage.calls, answer.tool_calls) == (ENVELOPE.strip(), 3, 2)
+    assert (answer.usage.input_tokens, answer.usage.output_tokens) == (300, 60)
+    assert next(step["tool"] for step in seen if step["tool"]).endswith(" src/held.py")
+    for file in (stage.held, stage.free):
+        file.write_text(BEFORE)
+    ended, requests = stage.turn(calling(*edits, at_last=ENVELOPE), limits=Limits(calls=2))
+    assert (ended.text, ended.stopped, ended.usage.calls) == ("", "2 of 2 calls are spent", 2)
+    assert len(requests) < 4
 
 
 @each_program

@@ -6,8 +6,10 @@ from typing import Any
 import pytest
 
 from interlock.agents import Answer, Ask, RunnerError
-from interlock.agents.usage import Usage
+from interlock.agents.usage import Limits, Usage
+from interlock.gates.config import load_config
 from interlock.graph import TaskError
+from interlock.graph.task.policy import make_policy
 from interlock.graph.task.runs import view_run
 from interlock.graph.task.task import task_from_mapping
 from interlock.graph.verify import verify_journal
@@ -69,6 +71,17 @@ def test_who_has_nothing_left_is_not_asked_and_the_task_is_blocked_with_the_figu
     assert reason == f"GATE-TESTS: tester was not asked: the budget of the task is used up: {words}"
 
 
+def test_without_a_budget_there_are_two_hours_and_200_calls_and_0_is_no_limit(project: Project) -> None:
+    def limits() -> Limits:
+        return make_policy(project.task, load_config(project.root), project.root).limits
+
+    assert limits() == Limits(calls=200, seconds=7200)
+    with_budget(project, calls=0, usd=1.5)
+    assert limits() == Limits(seconds=7200, usd=1.5)
+    project.task = replace(project.task, budget={"calls": 5, "seconds": 0})
+    assert limits() == Limits(calls=5, usd=1.5)
+
+
 def test_the_budget_of_a_role_is_its_own(project: Project) -> None:
     project.configure("[agents.builder]\nrunner = 'remote'\n[agents.builder.budget]\ncalls = 2\n")
     texts = ["hello", "world"]
@@ -111,7 +124,7 @@ def test_an_answer_that_was_stored_is_not_paid_again_and_counts_once(project: Pr
 
 
 @pytest.mark.parametrize(
-    "budget", [{"calls": 0}, {"tokens": 1.5}, {"usd": "much"}, {"money": 1}, {"seconds": float("inf")}]
+    "budget", [{"calls": -1}, {"tokens": 1.5}, {"usd": "much"}, {"money": 1}, {"seconds": float("inf")}]
 )
 def test_a_budget_of_a_task_file_that_cannot_be_used_is_refused(project: Project, budget: dict[str, Any]) -> None:
     with pytest.raises(TaskError) as caught:

@@ -1,20 +1,25 @@
 """Runs that a person ends for good, and the folders of ended ones."""
 
+import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from interlock.agents import REMOTE, Remote
+from interlock.gates.sealed import Store
 from interlock.graph.ending import abandon, abandon_ticket, ended_runs, remove
-from interlock.graph.engine.folder import list_runs
+from interlock.graph.engine.folder import beside_run, journal_path, list_runs
 from interlock.graph.errors import GraphError
 from interlock.graph.task.runs import view_run
 from interlock.graph.task.store import RunStore
 from interlock.graph.ticket.explain import ticket_summary
 from interlock.graph.ticket.tickets import Tickets
 from interlock.graph.verify import verify_journal
+from interlock.journal import Journal
 from interlock.reservations import open_reservations
+from tests import warm
 from tests.graph.conftest import Project, Scripted, reviewing
 
 DAY = 24 * 60 * 60
@@ -88,3 +93,47 @@ def test_only_runs_that_are_over_are_pruned_and_the_journal_keeps_them(project: 
     assert project.start() not in (done, blocked, waiting)
     project.drop_last_line(done)
     assert [row.field for row in verify_journal(project.root).problems] == [done], "its end is pinned still"
+
+
+def test_prune_goes_by_age_or_by_size_the_oldest_first_and_spares_what_an_open_run_needs(project: Project) -> None:
+    old, new = (ended_by(project, Scripted([reviewing])) for _ in range(2))
+    compiled = Store(project.root).folder / "bytecode/some/module.pyc"
+    compiled.parent.mkdir(parents=True)
+    compiled.write_bytes(b"x" * 3_000_000)
+    for path, days in ((compiled, 10), *((path, 40) for path in RunStore(project.root, old).folder.iterdir())):
+        before = path.stat().st_mtime - days * DAY
+        os.utime(path, (before, before))
+
+    def prune(*words: str) -> dict[str, Any]:
+        done = warm.interlock(project.root, "prune", "--json", *words)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    def names(found: dict[str, Any]) -> list[str]:
+        return [row["run_id"] for row in found["runs"]] + [Path(row["path"]).name for row in found["kept"]]
+
+    assert names(prune("--dry-run")) == [old, new], "what gates keep goes only by age or size"
+    assert names(prune("--dry-run", "--older", "30d")) == [old]
+    assert names(prune("--dry-run", "--older", "3d")) == [old, "some"]
+    total = prune("--dry-run")["total_bytes"]
+    assert names(prune("--dry-run", "--max-size", f"{total / 1e6 - 1:.3f}MB")) == [old, "some"]
+    assert names(prune("--dry-run", "--max-size", "2GB")) == []
+    assert warm.interlock(project.root, "prune", "--older", "month").returncode == 2
+    waiting = ended_by(project, REMOTE)
+    said = warm.interlock(project.root, "prune", "--older", "3d", "--yes")
+    assert f"since {waiting} can still go on" in said.stderr
+    assert (list_runs(project.root, "runs"), compiled.exists()) == ([new, waiting], True)
+    abandon(project.root, waiting)
+    assert names(prune("--older", "3d", "--yes")) == ["some"]
+    assert (list_runs(project.root, "runs"), compiled.exists()) == ([new, waiting], False)
+
+
+def test_an_approved_run_in_a_tree_of_its_own_is_not_pruned_before_it_has_landed(project: Project) -> None:
+    run = project.run().run_id
+    path = RunStore(project.root, run).folder / "run.json"
+    row = json.loads(path.read_text())
+    path.write_text(json.dumps({**row, "policy": {**row["policy"], "tree": "t-1"}}))
+    assert list(ended_runs(project.root)) == []
+    beside = Journal(journal_path(project.root))
+    beside.append(beside_run(run), "landed", "landed", {"commit": "c0ffee", "target": "main"})
+    assert [each.run_id for each in ended_runs(project.root)] == [run]

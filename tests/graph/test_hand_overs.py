@@ -6,7 +6,7 @@ import pytest
 
 from interlock.agents import Ask
 from interlock.gates.sealed import Store
-from interlock.graph import HandOver, content_of, hand_overs, remove
+from interlock.graph import HandOver, content_of, hand_overs, prunable, prune
 from interlock.graph.task import trees
 from tests.child import git
 from tests.graph.conftest import Project, Scripted, build
@@ -50,7 +50,7 @@ def test_the_base_and_each_hand_over_can_be_compared_until_the_run_is_pruned(two
         "2": {"greeting.txt": b"hello\n", "other.txt": b"as it was\n"},
     }
     assert content_of(two_rounds.root, run_id, "0" * 40) is None
-    remove(two_rounds.root, run_id)
+    prune(two_rounds.root, prunable(two_rounds.root, older_than_days=None, max_bytes=None))
     assert hand_overs(two_rounds.root, run_id) == ()
 
 

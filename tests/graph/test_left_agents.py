@@ -6,23 +6,26 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from interlock.agents.ask import run_mark
+from interlock.agents.ask import agent_of_run, run_mark
 from interlock.core import process as programs
 from interlock.gates.sealed import Store
 from interlock.graph import abandon
 from interlock.graph.board import Board
 from interlock.graph.errors import RunBusyError
+from interlock.graph.task.explain import explain_run
 from interlock.graph.task.left_agents import left_agents
+from interlock.graph.task.runs import view_run
 from interlock.graph.task.store import RunStore
-from interlock.reservations import process
+from interlock.reservations import open_reservations, process
 from tests import warm
 from tests.campaign.test_kills import greeting_project
-from tests.graph.conftest import Project
+from tests.graph.conftest import Project, Scripted, build
 
 REPO = Path(__file__).parents[2]
 RUN = "HELLO-001.1"
@@ -103,6 +106,40 @@ def test_a_run_that_is_abandoned_leaves_no_agent_behind(orphan: tuple[Project, i
     assert left(project.root) == [pid]
     assert abandon(project.root, RUN)
     assert (left(project.root), process.is_running(process.host(), pid, "")) == ([], False)
+
+
+@pytest.mark.parametrize("why", ["ended", "other files", "not known"])
+def test_no_run_begins_beside_an_agent_that_a_killed_run_left_on_its_files(
+    orphan: tuple[Project, int], why: str
+) -> None:
+    project, pid = orphan
+    if why == "other files":
+        project.task = replace(project.task, scope=("docs/**",))
+        (project.root / "docs").mkdir()
+    elif why == "not known":
+        note(project.root, pid, process.started(pid), "elsewhere")
+    view = view_run(RUN, root=project.root)
+    assert f"builder still works (process {pid})" in explain_run(view, project.root)["why"]
+    assert f"(process {pid})" in warm.interlock(project.root, "status").stdout
+    if why == "not known":
+        with pytest.raises(RunBusyError):
+            project.start()
+    else:
+        project.start()
+    assert process.is_running(process.host(), pid, "") == (why != "ended")
+
+
+def test_an_agent_is_ended_when_the_files_of_its_killed_run_are_taken_over(orphan: tuple[Project, int]) -> None:
+    project, pid = orphan
+    path = note(project.root, pid, process.started(pid))
+    text = path.read_text()
+    path.unlink()
+    second = project.start()
+    path.write_text(text)  # it was killed after the second one began
+    open_reservations(str(project.root), name=agent_of_run(RUN)).release_all()
+    project.runners["builder"] = Scripted([build()])
+    assert project.drive(second).status == "APPROVED"
+    assert not process.is_running(process.host(), pid, "")
 
 
 def test_a_process_of_the_same_number_that_started_at_another_time_is_left_alone(orphan: tuple[Project, int]) -> None:

@@ -14,6 +14,7 @@ import pytest
 from interlock.agents import Ask, RunnerError
 from interlock.agents.ask import agent_of_run
 from interlock.graph.errors import GraphError
+from interlock.graph.task.explain import explain_run
 from interlock.graph.task.runs import RunView, drive, keep_files, view_run
 from interlock.graph.task.scope_leases import ScopeLeases
 from interlock.reservations import Caller, Reservations, open_reservations, replace
@@ -92,7 +93,7 @@ def test_a_run_keeps_its_scope_while_it_waits_for_an_answer(project: Project) ->
     assert (row["code"], row.get("conflict", {}).get("holder_state")) == ("RSV201", "alive")
 
 
-def test_a_run_that_an_agent_stopped_keeps_its_scope_and_goes_on(project: Project) -> None:
+def test_a_run_that_an_agent_stopped_holds_nothing_and_goes_on(project: Project) -> None:
     def broken(_ask: Ask) -> str:
         raise RunnerError("nobody is at home", "Call again.")
 
@@ -100,7 +101,9 @@ def test_a_run_that_an_agent_stopped_keeps_its_scope_and_goes_on(project: Projec
     run_id = project.start()
     with pytest.raises(RunnerError):
         project.drive(run_id)
-    assert held(project) == {"src/**": "run:HELLO-001.1"}
+    assert held(project) == {}
+    steps = explain_run(view_run(run_id, root=project.root), project.root)["next"]
+    assert steps == ["Call again.", f"Take the run on: interlock resume {run_id}"]
     assert project.drive(run_id).status == "APPROVED"
     assert held(project) == {}
 

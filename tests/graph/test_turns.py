@@ -42,7 +42,7 @@ def test_an_ask_says_what_its_runner_has_to_know(project: Project) -> None:
     assert (ask.task, ask.required, ask.status) == (project.task.task, GATES, "IN_PROGRESS")
     gates = {"GATE-TESTS": ("sh", "check.sh"), "GATE-LINT": ("sh", "lint.sh")}
     assert ask.commands == {"test": ("sh", "check.sh"), **gates}
-    assert ask.limits == Limits(calls=9)
+    assert ask.limits == Limits(calls=9, seconds=7200)
     assert ask.protocol is not None
     assert "builder" in ask.protocol.roles
     assert ask.in_scope("src/new.txt")

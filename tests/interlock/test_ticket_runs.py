@@ -28,7 +28,7 @@ def project(tmp_path: Path) -> Path:
 
 
 def test_status_lists_ticket_runs_and_what_they_wait_for(project: Path) -> None:
-    first, second = interlock(project, "status").stdout.splitlines()
+    second, first = interlock(project, "status").stdout.splitlines()
     assert first.split()[:6] == ["run-1", "ticket", "SHOP-7", "extract_requirements", "revision", "3"]
     assert re.search(r"waits for a payload with acceptance_criteria, constraints, unknowns \(\d+ s ago\)$", first)
     assert second.split()[3] == "fail_closed"
@@ -36,7 +36,7 @@ def test_status_lists_ticket_runs_and_what_they_wait_for(project: Path) -> None:
     listed = data(interlock(project, "status", "--json"))
     assert listed["runs"] == listed["damaged"] == []
     rows = [(row["run_id"], row["ticket_id"], row["state"], row["revision"]) for row in listed["tickets"]]
-    assert rows == [("run-1", "SHOP-7", "extract_requirements", 3), ("run-2", "SHOP-8", "fail_closed", 4)]
+    assert rows == [("run-2", "SHOP-8", "fail_closed", 4), ("run-1", "SHOP-7", "extract_requirements", 3)]
 
 
 @pytest.mark.parametrize("name", ["run-1", "SHOP-7", "ticket:run-1"])
@@ -94,7 +94,7 @@ def test_explain_shows_the_findings_and_what_was_refused_since(project: Path) ->
 def test_a_ticket_run_that_was_cut_off_while_it_began_is_listed_and_stays_as_it_is(project: Path) -> None:
     store = TicketStore(project, "run-3")
     store.create({"run_id": "run-3", "ticket_id": "SHOP-9", "pipeline": "ticket", "owner": ""})
-    assert data(interlock(project, "status", "--json"))["tickets"][-1]["state"] is None
+    assert data(interlock(project, "status", "--json"))["tickets"][0]["state"] is None
     assert "interlock_begin_run" in interlock(project, "explain", "SHOP-9").stdout
     assert interlock(project, "verify").returncode == 0
     assert sorted(path.name for path in store.folder.iterdir()) == ["run.json"]

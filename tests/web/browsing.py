@@ -220,8 +220,13 @@ def sample(root: Path) -> Sample:
     journal = Journal(journal_path(root))
     shots = [_shots(root, 1, "white", ok=False), _shots(root, 2, "lightblue", ok=True)]
     journal.extend(approved, shots)
-    project.runners = {**runners, "builder": Scripted([objecting])}
     task = project.task
+    project.task, project.runners = (
+        replace(task, task_id="HELLO-001-C1"),
+        {**runners, "builder": Scripted([build("hello\nagain\n")])},
+    )
+    project.run()
+    project.runners = {**runners, "builder": Scripted([objecting])}
     project.task = replace(task, task_id="HELLO-003", scope=("notes/**",), may_change=())
     (root / "notes").mkdir()
     objects = project.run().run_id
@@ -257,4 +262,6 @@ def screens(made: Sample, key: str) -> Sequence[str]:
         f"{runs}/{made.approved}/evidence",
         f"{runs}/{made.approved}/answers/{answer}",
         f"{runs}/{made.waiting}/answer/builder",
+        f"/{key}/start?like={made.approved}",
+        f"/{key}/candidates/HELLO-001",
     )

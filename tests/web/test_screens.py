@@ -74,6 +74,13 @@ def test_a_run_that_waits_for_its_files_says_so_on_its_page_and_the_board_and_ca
             assert "ann (alive) holds `src/**`" in browser.text(path)
         progress.write_text(json.dumps(queued | {"kind": "unqueued"}) + "\n", encoding="utf-8")
         assert "ann (alive)" not in browser.text("/board")
+        asked = {"kind": "asking", "at": "2026-01-02T03:04:05Z", "role": "builder"}
+        works = {"kind": "working", "at": "2026-01-02T03:04:06Z", "role": "builder", "tool": "Edit <a>", "tokens": 1200}
+        progress.write_text(f"{json.dumps(asked)}\n{json.dumps(works)}\n", encoding="utf-8")
+        for path in (f"/hello/runs/{run_id}", "/board"):
+            assert "Edit <a> · 1,200 tokens" in browser.text(path)
+            assert "data-moving" in browser.get(path).text
+    assert "data-moving" not in browser.get(f"/hello/runs/{run_id}").text
     assert "not started" in browser.text("/board")
     assert f"interlock abandon {run_id}" in browser.text("/")
     for path in ("", "/evidence", "/changes"):

@@ -88,6 +88,8 @@ def pages_of(
         "real answer": f"/{key}/runs/{real}/answers/{refused}",
         "form": f"/{key}/runs/{real}/answer/builder",
         "objection": f"/{key}/runs/{objected}/decide",
+        "start": f"/{key}/start",
+        "start like": f"/{key}/start?like={real}",
     }
     for name, path in paths.items():
         answer = browser.get(path)
@@ -105,11 +107,30 @@ def pages_of(
         "no file": f"{runs}/files/{asked}",
         "no role": f"/{key}/runs/{real}/answer/{asked}",
         "no page": f"/{asked}",
+        "no candidates": f"/{key}/candidates/{asked}",
+        "no base": f"/{key}/runs/{real}/restore",
+        "no job": f"/{key}/jobs/{asked}",
     }.items():
         yield name, browser.get(path).text
     said = text().encode("utf-8", "ignore").decode()
     fields = dict.fromkeys(
-        ("output", "reasons", "inputs", "outcome", "ask_id", "file", "reason", "lease", "thread"), said
+        (
+            *(
+                "output",
+                "reasons",
+                "inputs",
+                "outcome",
+                "ask_id",
+                "file",
+                "reason",
+                "lease",
+                "thread",
+                "task",
+                "task_id",
+            ),
+            *("scope", "may_change", "page", "models", "paths", "tree", "mark", "run"),
+        ),
+        said,
     )
     for name, path in {
         "preview": f"/{key}/runs/{real}/answer/builder/preview",
@@ -117,6 +138,10 @@ def pages_of(
         "ask": f"/{key}/leases/ask",
         "release": f"/{key}/leases/release",
         "respond": f"/{key}/leases/respond",
+        "start": f"/{key}/start",
+        "restore": f"/{key}/runs/{real}/restore",
+        "dismiss": f"/{key}/dismiss",
+        "queue": f"/{key}/queue",
     }.items():
         more = {"text": said} if name == "preview of a text" else {}
         yield name, browser.post(path, **{**fields, **more}).text

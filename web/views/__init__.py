@@ -3,19 +3,26 @@
 from interlock.web.views import (
     actions,
     board,
+    candidates,
     changes,
     decisions,
     evidence,
     inbox,
+    jobs,
     journal,
     leases,
+    restore,
     run,
+    starting,
     tickets,
 )
 
 __all__ = ["ROUTES"]
 
-_SCREENS = (inbox, board, journal, leases, run, evidence, changes, decisions, tickets, actions)
+_SCREENS = (
+    *(inbox, board, journal, leases, run, evidence, changes, decisions, tickets, actions),
+    *(restore, candidates, starting, jobs),
+)
 
 ROUTES = tuple(route for screen in _SCREENS for route in screen.ROUTES)
 """Every address but those of files and events; the first that fits answers."""

@@ -1,6 +1,6 @@
 """The board: all runs and tickets, the one that changed last first."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -8,9 +8,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from interlock import graph
 from interlock.core.errors import InterlockError
 from interlock.envelope.protocol import STATUSES
 from interlock.graph.feed import Row
+from interlock.web.jobs import Job
 from interlock.web.pages import page, page_number, site_of
 from interlock.web.projects import Project, Site
 
@@ -19,11 +21,32 @@ PAGE_ROWS: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One row as it is shown; `next` is what happens next, in words."""
+    """One row as it is shown; `next` is what happens next, in words, which changes while it `moves`."""
 
     project: Project
     row: Row
     next: str
+    moves: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """What waits to land in a project, what is under way there, and the run that landed last."""
+
+    project: Project
+    runs: Sequence[graph.Queued]
+    jobs: Sequence[Job]
+    last: Row | None
+
+
+def _queue(project: Project) -> Queue:
+    landed = [row for row in project.feed.newest() if row.landed]
+    last = max(landed, key=lambda row: row.landed["at"], default=None)
+    return Queue(project, project.queue(), project.jobs.running(), last)
+
+
+def _place(at: int, each: graph.Queued) -> str:
+    return "held back" if each.held else f"to land, number {at}"
 
 
 def found_rows(site: Site, wanted: Mapping[str, str]) -> list[tuple[Project, Row]]:
@@ -50,7 +73,7 @@ def _filter(wanted: Mapping[str, str]) -> Callable[[Row], bool] | None:
 
     def fits(row: Row) -> bool:
         return (
-            (not status or row.state == status)
+            (not status or row.shown_state == status)
             and (not kind or row.kind == kind)
             and (not role or role in row.roles)
             and (not gate or gate in row.gates)
@@ -60,12 +83,12 @@ def _filter(wanted: Mapping[str, str]) -> Callable[[Row], bool] | None:
     return fits
 
 
-def next_step(project: Project, row: Row) -> str:
-    """Return what happens next to a run, in a few words."""
-    if row.abandoned:
-        return "abandoned"
+def next_step(project: Project, row: Row, queued: Mapping[str, str]) -> str:
+    """Return what happens next to a run, in a few words; `queued` has those of runs that are to land."""
+    if row.landed:
+        return f"landed on {row.landed['target']}"
     if row.over:
-        return ""
+        return queued.get(row.run, "")
     if row.kind == "ticket":
         return "waits for its agent"
     try:
@@ -82,6 +105,10 @@ def next_step(project: Project, row: Row) -> str:
     return project.at_work(row.run) or ("not started" if view.phase == "new" else "cut off")
 
 
+def _moves(project: Project, row: Row) -> bool:
+    return row.kind == "task" and not row.over and graph.RunStore(project.root, row.run).driven()
+
+
 def board(request: Request) -> Response:
     """Show the board."""
     site = site_of(request)
@@ -90,14 +117,21 @@ def board(request: Request) -> Response:
     rows = found_rows(site, wanted)
     at = page_number(request)
     shown = rows[(at - 1) * PAGE_ROWS : at * PAGE_ROWS]
-    items = [Item(project, row, next_step(project, row)) for project, row in shown]
+    queues = [_queue(project) for key, project in site.projects.items() if wanted.get("project") in (None, "", key)]
+    queued = {
+        queue.project.key: {each.run_id: _place(at, each) for at, each in enumerate(queue.runs, 1)} for queue in queues
+    }
+    items = [
+        Item(project, row, next_step(project, row, queued[project.key]), _moves(project, row)) for project, row in shown
+    ]
     values: dict[str, Any] = {
         "items": items,
+        "queues": [queue for queue in queues if queue.runs or queue.jobs or queue.last],
         "count": len(rows),
         "at": at,
         "pages": max(1, -(-len(rows) // PAGE_ROWS)),
         "wanted": wanted,
-        "statuses": STATUSES,
+        "statuses": (*STATUSES, "abandoned"),
         "roles": sorted({*_names(site, "roles")}),
         "gates": sorted({*_names(site, "gates")}),
     }

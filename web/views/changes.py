@@ -57,6 +57,18 @@ def changes_values(
     }
 
 
+def changed_files(project: Project, run_id: str) -> list[FileDifference]:
+    """Return the files that differ between the base and the last hand-over of a run, without their lines.
+
+    Compared anew only once the run has moved: the page of a run is made again with each line of its log.
+    """
+    moves = sum(line.type == "status" for line in project.feed.lines_of.get(run_id, ()))
+    known = project.changed.get(run_id)
+    if known is None or known[0] != moves:
+        known = project.changed[run_id] = moves, changes_values(project, run_id, most=0)["files"]
+    return known[1]
+
+
 def _unseen(remarks: Iterable[graph.Comment], files: Iterable[FileDifference]) -> list[graph.Comment]:
     """Return the comments on lines that the differences leave out, and on files that do not differ."""
     seen = {(file.path, row.after) for file in files for row in file.rows} | {(file.path, 0) for file in files}

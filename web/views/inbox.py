@@ -1,6 +1,12 @@
-"""The inbox: all that waits for a person, over all projects, each with the way to answer it."""
+"""The inbox: all that waits for a person, over all projects, each with the way to answer it.
 
+What a person dismissed is kept in `.interlock/dismissed.json`, until something new happens to it.
+"""
+
+import json
+from collections.abc import Collection
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
@@ -8,14 +14,23 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from interlock.graph import Wait
-from interlock.web.pages import page, site_of
+from interlock.core.files import write_atomically
+from interlock.core.locks import locked
+from interlock.graph import Wait, state_dir
+from interlock.web.errors import PageError
+from interlock.web.pages import page, redirect, site_of
 from interlock.web.projects import Project, Site
+from interlock.web.views.actions import allowed
+
+_DISMISSED: Final = "dismissed.json"
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One thing that waits: its `kind`, what it is about, what is to be done, since when, and where to do it."""
+    """One thing that waits: its `kind`, what it is about, what is to be done, since when, and where to do it.
+
+    `mark` is another one as soon as anything happens to it, so that what was `dismissed` comes back then.
+    """
 
     kind: str
     project: Project
@@ -23,16 +38,19 @@ class Item:
     text: str
     since: str
     path: str
+    mark: str
+    dismissed: bool
 
 
 def waiting_items(site: Site) -> list[Item]:
-    """Return what waits for a person, the newest first."""
+    """Return what waits for a person, the newest first, also what was dismissed."""
     site.refresh()
-    items = [
-        Item(wait.kind, project, wait.file or wait.run, wait.text, since, f"/{project.key}{_path(wait)}")
-        for project in site.projects.values()
-        for wait, since in project.waiting()
-    ]
+    items: list[Item] = []
+    for project in site.projects.values():
+        gone = dismissed(project.root)
+        for wait, since in project.waiting():
+            mark, path = f"{wait.key} {since}", f"/{project.key}{_path(wait)}"
+            items.append(Item(wait.kind, project, wait.file or wait.run, wait.text, since, path, mark, mark in gone))
     return sorted(items, key=lambda item: item.since, reverse=True)
 
 
@@ -49,7 +67,41 @@ def _path(wait: Wait) -> str:
 def inbox(request: Request) -> Response:
     """Show the inbox."""
     site = site_of(request)
-    return page(request, "inbox.html", {"items": waiting_items(site)})
+    items = waiting_items(site)
+    shown, gone = ([item for item in items if item.dismissed is which] for which in (False, True))
+    return page(request, "inbox.html", {"items": shown, "gone": gone})
 
 
-ROUTES: Final = (Route("/", inbox),)
+def dismiss_item(request: Request) -> Response:
+    """Put one thing out of the inbox, or bring it back."""
+    allowed(request, "review")
+    site = site_of(request)
+    project, form = site.project(request.path_params["project"]), request.scope["form"]
+    marks = [item.mark for item in waiting_items(site) if item.project is project]
+    if form.get("mark") not in marks:
+        raise PageError("WEB409", "this waits for nobody any more", "Go back to the inbox, and reload it.")
+    dismiss(project.root, form["mark"], marks, on=form.get("back") != "yes")
+    return redirect(request, "/")
+
+
+def dismissed(root: Path) -> frozenset[str]:
+    """Return the marks of what was dismissed; none where the file cannot be read, so that nothing stays hidden."""
+    try:
+        return frozenset(map(str, json.loads((root / ".interlock" / _DISMISSED).read_bytes())))
+    except (OSError, ValueError, TypeError):
+        return frozenset()
+
+
+def dismiss(root: Path, mark: str, open_marks: Collection[str], *, on: bool) -> None:
+    """Dismiss one thing, or bring it back."""
+    path = state_dir(root) / _DISMISSED
+    with path.with_suffix(".lock").open("ab") as file, locked(file):
+        # What is not open any more is forgotten, so that the file stays small.
+        kept = {each for each in dismissed(root) if each in open_marks} - {mark}
+        write_atomically(path, json.dumps(sorted({*kept, mark} if on else kept)).encode(), durable=False)
+
+
+ROUTES: Final = (
+    Route("/", inbox),
+    Route("/{project}/dismiss", dismiss_item, methods=["POST"]),
+)

@@ -12,10 +12,13 @@ from interlock import graph
 from interlock.core.errors import InterlockError
 from interlock.core.text import visible, whole
 from interlock.journal import Entry
+from interlock.web import evidence
 from interlock.web.errors import PageError
 from interlock.web.event_text import Said, said
 from interlock.web.pages import page, site_of
 from interlock.web.projects import Project, reading
+from interlock.web.views.candidates import candidates_of, task_of
+from interlock.web.views.changes import changed_files
 
 LOG_LINES: Final = 200
 """So many lines of the log a page begins with; the rest is a link away."""
@@ -49,24 +52,36 @@ class TextLine:
 def run_values(project: Project, run_id: str) -> dict[str, Any]:
     """Return all that is shown of a run; a run whose folder is gone is shown from its journal lines."""
     row = project.row(run_id)
+    of = task_of(row.name) or row.name
     lines = project.feed.lines_of.get(run_id, ())
     entries, logged = project.feed.read(lines), project.feed.log_lines(run_id)
     waiting: list[str] = []
     question: graph.Question | None = None
-    # What a person may do is known once the state is read, and stays false where it cannot be.
-    can_resume = can_abandon = False
+    # What a person may do is known once the state is read, and stays empty where it cannot be.
+    can: set[str] = set()
+    queued, landed = None, None
     try:
         view = project.view(run_id)
         explained = graph.explain_run(view, project.root)
         waiting, question = [item.role for item in view.waiting], view.question
         # A run that a process drives at this moment is neither taken on nor ended from here.
-        going = not view.abandoned and not explained["driven"]
-        can_resume = going and not view.of_another_version and view.phase in ("new", "running")
-        can_abandon = going and view.phase != "done"
+        if not view.abandoned and not explained["driven"]:
+            can |= {"resume"} if not view.of_another_version and view.phase in ("new", "running") else set()
+            can |= {"abandon"} if view.phase != "done" else set()
+        if view.phase == "done":
+            can |= {"again"}
+            can |= {"restore"} if graph.base_of(view.policy.sealing) and not view.policy.tree else set()
+        if view.status == "APPROVED":
+            queued = next((each for each in project.queue() if each.run_id == run_id), None)
+            # Where a kill cut the line off, git knows it.
+            landed = row.landed or (
+                graph.landed_of(project.root, run_id) if view.policy.commit and not queued else None
+            )
     except InterlockError as error:
         explained = {
             "why": f"Its state cannot be read: {error.message}",
             "next": [error.fix],
+            "fail_reasons": [],
             "gates": [],
             "phase": "gone",
             "last_refusal": None,
@@ -76,13 +91,18 @@ def run_values(project: Project, run_id: str) -> dict[str, Any]:
         "project": project,
         "row": row,
         "why": explained,
+        "failed": evidence.failed_tests(project.root, entries) if row.state != "APPROVED" else [],
+        "files": changed_files(project, run_id),
         "answers": _answers(entries),
         "log": log_of(project.feed.read(logged[-LOG_LINES:])),
         "log_count": len(logged),
         "waiting_for": waiting,
         "question": question,
-        "can_resume": can_resume,
-        "can_abandon": can_abandon,
+        "at_work": project.at_work(run_id) if explained["driven"] else "",
+        "can": can,
+        "queued": queued,
+        "landed": landed,
+        "candidates": of if of and candidates_of(project, of) else "",
     }
 
 

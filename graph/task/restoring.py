@@ -1,0 +1,116 @@
+"""Files as a run's base had them, or as its agent left them: what `interlock restore` and the page of a run do."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from interlock.core.text import few
+from interlock.gates.sealed import Base
+from interlock.graph.errors import GraphError
+from interlock.graph.task.sealing import base_of, products_of
+from interlock.graph.task.trees import HandOver, keeping_base, left_changed, private_among, put_back_of
+from interlock.graph.task.view import RunView
+
+
+@dataclass(frozen=True, slots=True)
+class Restoring:
+    """What a restore would do.
+
+    Args:
+        root: The project's root.
+        base: The base of the run.
+        paths: The files, relative to the root.
+        now: The stored tree of the project as it is, from which everything can be brought back.
+        source: The stored tree whose files are wanted.
+        left: The tree as the agent left it before files were put back; empty where none were.
+    """
+
+    root: Path
+    base: Base
+    paths: tuple[str, ...]
+    now: str
+    source: str
+    left: str
+
+    def change(self, path: str) -> tuple[bytes, bytes, tuple[str, str]]:
+        """Return a file's content before and after, and what these two are, in words.
+
+        Where it is as wanted already, that is what the agent did to it before it was put back.
+        """
+        inside, store = self.base.inside(path), self.base.store
+        trees, names = (self.now, self.source), ("as it is", "as wanted")
+        present, wanted = (store.files(tree).get(inside) for tree in trees)
+        if present == wanted and self.left:
+            trees, names = (self.base.tree, self.left), ("as in the base", "as the agent left it")
+            present, wanted = (store.files(tree).get(inside) for tree in trees)
+        before, after = (b"" if each is None else store.content(each.oid) for each in (present, wanted))
+        return before, after, names
+
+    def hand_overs(self) -> tuple[HandOver, HandOver]:
+        """Return the files as they are and as they are wanted, in the form in which differences are shown."""
+        inside = {path: self.base.inside(path) for path in self.paths}
+        private = private_among(self.base, self.paths)
+        now, wanted = (self.base.store.files(tree) for tree in (self.now, self.source))
+        return (
+            HandOver("now", 0, {path: now[name].oid for path, name in inside.items() if name in now}, private),
+            HandOver("wanted", 0, {path: wanted[name].oid for path, name in inside.items() if name in wanted}, private),
+        )
+
+    def has(self, path: str) -> bool:
+        """Return whether the wanted tree has a file; one that it has not is removed."""
+        return self.base.inside(path) in self.base.store.files(self.source)
+
+    def apply(self) -> list[str]:
+        """Write the files, and return those that were written or removed; `now` undoes it.
+
+        Raises:
+            GraphError: What a file holds now would be kept nowhere; nothing was written.
+        """
+        kept = self.base.store.files(self.now)
+        there = [path for path in self.paths if (self.root / path).is_file() or (self.root / path).is_symlink()]
+        # What is about to be written over has to be in the snapshot, or it could not be brought back.
+        lost = [path for path in there if self.base.inside(path) not in kept]
+        if lost:
+            raise GraphError(
+                f"{few(lost)} is in no tree: git ignores it, or it is no file of the project. What it holds now would "
+                "be kept nowhere",
+                "Move an ignored file away first, or leave it out.",
+            )
+        restored = self.base.store.restore(self.source, [self.base.inside(path) for path in self.paths])
+        # The store counts from the top of the repository, and a person from the root of the project.
+        return [path for name in restored if (path := self.base.outside(name)) is not None]
+
+
+def restoring(
+    root: Path, view: RunView, paths: Sequence[str] = (), *, as_left: bool = False, tree: str = ""
+) -> Restoring:
+    """Return what restoring files of a run would do; it changes nothing.
+
+    Without paths these are the files that the run's agent changed and no gate took from its work. They are wanted as
+    the base had them, `as_left` as the agent left them, or as a stored `tree` has them.
+
+    Raises:
+        GraphError: The run has no base in the store, or nothing was put back in it.
+    """
+    base = base_of(view.policy.sealing)
+    if base is None:
+        raise GraphError(
+            f"run {view.run_id} has no base in the store, so there is nothing to restore from",
+            "Bring the files back from git.",
+        )
+    done = list(put_back_of(root, view.run_id))
+    # A dictionary keeps the order of the hand-overs and drops what comes twice.
+    known = dict.fromkeys(path for each in done for path in each.paths)
+    known |= dict.fromkeys(left_changed(view.values, view.policy.sealing))
+    now = base.store.snapshot(base.root)
+    if not paths:
+        # Where a run ended without a hand-over, nothing was put back yet.
+        inside, outside = keeping_base(base, now, view.task, products_of(view.policy.sealing))
+        known |= dict.fromkeys((*inside, *outside))
+    # The newest hand-over that put something back has what the agent wrote last.
+    left = next((each.work for each in reversed(done)), "")
+    if as_left and not left:
+        raise GraphError(
+            f"nothing was put back in run {view.run_id}", "Leave --as-left out, or name a tree with --tree."
+        )
+    return Restoring(root, base, tuple(paths or known), now, tree or (left if as_left else base.tree), left)

@@ -1,0 +1,207 @@
+"""Runs in trees of their own: begun, driven, kept from the rest of the machine, landed, and gone afterwards."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from interlock import graph
+from interlock.gates.sealed import Store
+from tests.child import git
+
+ROOT = Path(__file__).resolve().parents[2]
+
+AGENT = """
+import os, pathlib, re, subprocess, sys, time
+prompt = open(sys.argv[1]).read()
+task = re.search(r"TASK_ID: (\\S+)", prompt)[1]
+exec(pathlib.Path("acts", task.lower() + ".py").read_text())
+print(f'''STATUS: READY_FOR_QA
+TASK_ID: {task}
+TASK: Write {task}
+ASSIGNED_AGENT: builder
+REPORTS_TO: orchestrator
+INPUTS_USED: []
+GATES_REQUIRED:
+- GATE-TESTS
+GATES_PASSED: []
+EVIDENCE:
+  screenshots: []
+  a11y: []
+  console: []
+  reports: []
+FAIL_REASONS: NONE
+OUTPUT:
+Done.
+NEXT_ACTIONS:
+1. orchestrator to go on
+''')
+"""
+CONFIG = """
+[roles.builder]
+kind = "build"
+[gates.GATE-TESTS]
+command = ["sh", "tests/check.sh"]
+product = ["src/**"]
+tests = ["tests/**"]
+[run]
+max_rework = 0
+max_reasks = 0
+[agents.builder]
+runner = "command"
+argv = ["python3", "agent.py", "{prompt_file}"]
+environment = ["INTERLOCK_STATE"]
+"""
+WRITE = "pathlib.Path('src', task.lower() + '.txt').write_text('good\\n')\n"
+
+
+class Checkout:
+    """A project whose agents do what `acts/TASK.py` says; the gate wants every file of `src` to say `good`.
+
+    Args:
+        root: An empty folder.
+        acts: By task id, what its agent does.
+        more: Other files of the project.
+    """
+
+    def __init__(self, root: Path, acts: Mapping[str, str], more: Mapping[str, str] | None = None) -> None:
+        self.root = root
+        files = {
+            "interlock.toml": CONFIG,
+            "agent.py": AGENT,
+            ".gitignore": "artifacts/\n",
+            "src/first.txt": "good\n",
+            "tests/check.sh": "! grep -Lx good src/*.txt | grep .\n",
+            **{f"acts/{task.lower()}.py": act for task, act in acts.items()},
+            **{f"tasks/{task}.toml": self.task(task) for task in acts},
+            **(more or {}),
+        }
+        for name, text in files.items():
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_text(text)
+        for words in (("init", "-q", "-b", "main"), ("add", "-A"), ("commit", "-qm", "Start")):
+            git(root, *words)
+
+    @staticmethod
+    def task(name: str) -> str:
+        return f'task_id = "{name}"\ntask = "Write {name}"\ngates_required = ["GATE-TESTS"]\nscope = ["src/**"]\n'
+
+    def command(self, *words: str) -> list[str]:
+        return [sys.executable, "-P", "-m", "interlock", *words]
+
+    def run(self, *words: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+        """Run a command of Interlock in the checkout."""
+        env = {**os.environ, **environment}
+        return subprocess.run(
+            self.command(*words), cwd=self.root, env=env, capture_output=True, text=True, check=False, timeout=300
+        )
+
+    def ends(self, *words: str) -> dict[str, str]:
+        """Run tasks, and return where each run ended."""
+        done = self.run("run", *words)
+        rows = [line.split()[:2] for line in done.stdout.splitlines() if "-" in line.split()[0]]
+        return dict(rows)  # type: ignore[arg-type]
+
+    @property
+    def trees(self) -> list[str]:
+        """The trees that are there."""
+        folder = Store(self.root).folder / "trees"
+        return sorted(path.name for path in folder.iterdir()) if folder.exists() else []
+
+    def status(self) -> str:
+        return git(self.root, "status", "--porcelain")
+
+
+def test_tasks_run_side_by_side_and_the_checkout_is_as_it_was_until_they_land(tmp_path: Path) -> None:
+    project = Checkout(tmp_path / "project", {"ONE-1": WRITE, "TWO-1": WRITE})
+    before = git(project.root, "rev-parse", "HEAD")
+    assert project.ends("tasks", "--jobs", "2") == {"ONE-1.1": "APPROVED", "TWO-1.1": "APPROVED"}
+    assert (project.status(), git(project.root, "rev-parse", "HEAD"), len(project.trees)) == ("", before, 2)
+    landed = project.run("land", "ONE-1", "TWO-1")
+    assert landed.returncode == 0, landed.stderr
+    assert {path.name for path in (project.root / "src").iterdir()} == {"first.txt", "one-1.txt", "two-1.txt"}
+    assert (project.status(), project.trees) == ("", [])
+    assert "Interlock-Run: ONE-1.1:" in git(project.root, "log", "--format=%B")
+    assert project.run("verify").returncode == 0
+
+
+@pytest.mark.parametrize("namespaces", [pytest.param(True, marks=pytest.mark.linux("bubblewrap")), False])
+def test_a_tree_has_what_the_gates_keep_and_what_is_copied(tmp_path: Path, namespaces: bool) -> None:
+    trees = '[trees]\ncopy = [".env"]\nsetup = [["sh", "-c", "cp .env made"]]\n'
+    reads = "assert pathlib.Path('made').read_text() == pathlib.Path('.env').read_text() == 'KEY=1'\n"
+    project = Checkout(
+        tmp_path / "project",
+        {"ONE-1": reads + WRITE},
+        {"interlock.toml": trees + CONFIG, ".gitignore": "artifacts/\n.env\nmade\n"},
+    )
+    (project.root / ".env").write_text("KEY=1")
+    path = os.environ["PATH"] if namespaces else f"{ROOT / 'tests/plain'}:{os.environ['PATH']}"
+    done = project.run("run", "--apart", "--land", "tasks/ONE-1.toml", PATH=path)
+    assert done.returncode == 0, done.stderr
+    assert (project.root / "src/one-1.txt").exists()
+    assert not (project.root / "made").exists()
+    assert project.run("verify").returncode == 0
+
+
+def test_files_outside_the_scope_go_back_to_the_agent_unless_they_are_reported(tmp_path: Path) -> None:
+    acts = {"ONE-1": WRITE + "pathlib.Path('notes.md').write_text('x')\n"}
+    project = Checkout(tmp_path / "project", acts)
+    refused = project.run("run", "--apart", "tasks/ONE-1.toml")
+    assert "RUN617" in refused.stderr
+    assert "notes.md" in refused.stderr
+    (project.root / "interlock.toml").write_text(CONFIG.replace("[run]\n", '[run]\noutside = "report"\n'))
+    git(project.root, "commit", "-qam", "Report")
+    assert project.ends("--apart", "--land", "tasks/ONE-1.toml") == {"ONE-1.2": "landed"}
+    assert not (project.root / "notes.md").exists()
+
+
+def test_uncommitted_changes_stop_it_or_are_taken_along(tmp_path: Path) -> None:
+    project = Checkout(tmp_path / "project", {"ONE-1": WRITE})
+    (project.root / "src/first.txt").write_text("good\ngood\n")
+    refused = project.run("run", "--apart", "tasks/ONE-1.toml")
+    assert (refused.returncode, project.trees) == (2, [])
+    assert "RUN609" in refused.stderr
+    assert "--with-changes" in refused.stderr
+    assert project.ends("--apart", "--with-changes", "tasks/ONE-1.toml") == {"ONE-1.1": "APPROVED"}
+    assert project.status() == " M src/first.txt\n"
+
+
+def test_a_setup_that_fails_says_what_it_printed_and_leaves_nothing(tmp_path: Path) -> None:
+    setup = '[trees]\nsetup = [["sh", "-c", "echo no network; exit 3"]]\n'
+    project = Checkout(tmp_path / "project", {"ONE-1": WRITE}, {"interlock.toml": setup + CONFIG})
+    done = project.run("run", "--apart", "tasks/ONE-1.toml")
+    assert done.returncode == 2
+    assert "status 3. It said: no network" in done.stderr
+    assert (project.trees, graph.list_runs(project.root, "runs")) == ([], [])
+
+
+def test_what_conflicts_goes_back_to_its_builder_who_sees_both_sides(tmp_path: Path) -> None:
+    # The second one meets the line of the first, and keeps it.
+    both = "p = pathlib.Path('src/first.txt')\np.write_text(p.read_text() + 'good\\n# ' + task + '\\n')\n"
+    check = "! grep -Lx good src/*.txt | grep .\n"
+    project = Checkout(tmp_path / "project", {"ONE-1": both, "TWO-1": both}, {"tests/check.sh": check})
+    ends = project.ends("--land", "--jobs", "2", "tasks")
+    assert sorted(ends.values()) == ["landed", "landed"]
+    text = (project.root / "src/first.txt").read_text()
+    assert ("# ONE-1" in text, "# TWO-1" in text, "<<<<" in text) == (True, True, False)
+    assert sorted(ends) in (["ONE-1.1", "TWO-1.2"], ["ONE-1.2", "TWO-1.1"])
+
+
+def test_of_three_candidates_the_right_one_lands(tmp_path: Path) -> None:
+    act = """
+kind = task[-1]
+if kind == "1":  # weakens the test
+    pathlib.Path("tests/check.sh").write_text("true\\n")
+pathlib.Path("src/first.txt").write_text({"1": "bad\\n", "2": "worse\\n", "3": "good\\nbetter\\n"}[kind])
+"""
+    config = CONFIG.replace('kind = "build"', 'kind = "build"\ncandidates = 3').replace(
+        "[run]", '[run]\noutside = "report"'
+    )
+    acts = {"ONE-1": "", **{f"ONE-1-C{number}": act for number in (1, 2, 3)}}
+    project = Checkout(tmp_path / "project", acts, {"interlock.toml": config})
+    assert project.ends("--land", "tasks/ONE-1.toml") == {"ONE-1-C3.1": "landed"}
+    assert (project.root / "src/first.txt").read_text() == "good\nbetter\n"
+    assert project.status() == ""
