@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from interlock.agents.ask import RunnerError
 from interlock.core import process
+from interlock.gates.config import load_config
 from interlock.gates.sealed import SealError
 from interlock.graph.errors import TREE, GraphError, RunBusyError
 from interlock.graph.task.clone import Clone, find, lay_over, make
@@ -64,6 +65,8 @@ def start_apart(
     takers = {"warning": warn, "progress": progress}
     try:
         with clone.used():
+            if load_config(root).trees.setup:
+                _ask(clone, {"do": "setup"}, lambda step: progress(step["text"]), bare=True)
             asked = {
                 "do": "start",
                 "task": task.to_json(),
@@ -91,7 +94,7 @@ def drive_inside(run_id: str, root: Path, tree: str, given: Line, notice: Notice
         _ask(clone, {"do": "drive", "run": run_id, **given}, notice)
 
 
-def _ask(clone: Clone, request: Line, notice: Notice) -> Any:
+def _ask(clone: Clone, request: Line, notice: Notice, *, bare: bool = False) -> Any:
     """Have a process inside do something, and return its result."""
     said: dict[str, Any] = {}
     guard, rest = Lock(), bytearray()
@@ -109,7 +112,9 @@ def _ask(clone: Clone, request: Line, notice: Notice) -> Any:
                 said.update(step)
 
     complaints = bytearray()
-    argv = clone.command([sys.executable, "-P", "-m", "interlock.graph.task.inside", os.fspath(clone.inside)])
+    argv = clone.command(
+        [sys.executable, "-P", "-m", "interlock.graph.task.inside", os.fspath(clone.inside)], bare=bare
+    )
     ended = process.run(
         argv,
         cwd="/" if clone.mounted else clone.inside,

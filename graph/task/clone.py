@@ -57,7 +57,7 @@ class Clone:
         top: The checkout that it is a clone of.
         root: The project's root, relative to that.
         commit: The commit that it began with.
-        kept: Places of the checkout that git ignores and that gates need: seen inside, read-only.
+        kept: Places of the checkout that git ignores and that gates need: those that the clone lacks are seen inside.
         mounted: Whether it is seen at the checkout's path.
     """
 
@@ -88,8 +88,8 @@ class Clone:
         """The project's root, as a process inside sees it."""
         return self.place / self.root
 
-    def command(self, argv: Sequence[str]) -> list[str]:
-        """Return a command that runs inside, with the root as its folder."""
+    def command(self, argv: Sequence[str], *, bare: bool = False) -> list[str]:
+        """Return a command that runs inside, with the root as its folder; a `bare` tree has what it made itself alone."""
         if not self.mounted:
             return [*argv]
         top, root = os.fspath(self.top), self.top / self.root
@@ -98,9 +98,14 @@ class Clone:
         words += ["--ro-bind", _objects(self.top), os.fspath(self.folder / "objects")]
         for name in (".interlock", "artifacts"):
             words += ["--bind", os.fspath(root / name), os.fspath(root / name)]
-        for place in self.kept:
+        for place in () if bare else filter(self._lacks, self.kept):
             words += ["--ro-bind", place, place]
         return [*words, "--chdir", os.fspath(root), "--", *argv]
+
+    def _lacks(self, place: str) -> bool:
+        """Return whether the clone has nothing at a place of the checkout; what was mounted leaves an empty name."""
+        own = self.files / os.path.relpath(place, self.top)
+        return not (any(own.iterdir()) if own.is_dir() else own.is_symlink() or (own.exists() and own.stat().st_size))
 
     @property
     def variables(self) -> dict[str, str]:
@@ -172,7 +177,7 @@ def make(root: Path, commit: str) -> Clone:
     (root / "artifacts").mkdir(exist_ok=True)
     folder = _folder(top) / f"t-{token_hex(4)}"
     mounted = level() == "namespaces"
-    clone = Clone(folder, top, relative, commit, kept if mounted and not config.trees.setup else (), mounted)
+    clone = Clone(folder, top, relative, commit, kept, mounted)
     folder.mkdir(parents=True)
     with clone.used():
         try:

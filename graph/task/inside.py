@@ -5,7 +5,7 @@ import os
 import shutil
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -44,7 +44,7 @@ def main() -> None:
     # What is printed by mistake is none of our lines.
     sys.stdout = sys.stderr
     try:
-        say({"result": _start(root, request, say) if request["do"] == "start" else _drive(root, request, say)})
+        say({"result": _DOES[request["do"]](root, request, say)})
     except InterlockError as error:
         say({"error": [error.code, error.message, error.fix]})
 
@@ -56,23 +56,24 @@ def _end_with_parent() -> None:
     os._exit(1)
 
 
-def _start(root: Path, request: Mapping[str, Any], say: _Said) -> str:
-    def progress(text: str) -> None:
-        say({"notice": {"kind": "progress", "text": text}})
-
+def _set_up(root: Path, _request: Mapping[str, Any], say: _Said) -> str:
     for argv in load_config(root).trees.setup:
-        progress(f"setup: {' '.join(argv)}")
-        output = bytearray()
+        said, output = " ".join(argv), bytearray()
+        say({"notice": {"kind": "progress", "text": f"setup: {said}"}})
         ended = process.run(argv, cwd=root, env=None, timeout_seconds=_SETUP_SECONDS, output=output.extend)
         if ended.status != 0:
-            said = output[-_TAIL_BYTES:].decode("utf-8", "replace").strip()
-            message = f"`{' '.join(argv)}` under `setup` of [trees] ended with status {ended.status}. It said: {said}"
+            last = output[-_TAIL_BYTES:].decode("utf-8", "replace").strip()
+            message = f"`{said}` under `setup` of [trees] ended with status {ended.status}. It said: {last}"
             raise GraphError(message, "Correct the command, or what it says.", TREE)
+    return ""
+
+
+def _start(root: Path, request: Mapping[str, Any], say: _Said) -> str:
     return start_run(
         root,
         Task.from_json(request["task"]),
         warn=lambda text: say({"notice": {"kind": "warning", "text": text}}),
-        progress=progress,
+        progress=lambda text: say({"notice": {"kind": "progress", "text": text}}),
         accept_base=request["accept_base"],
         tree=request["tree"],
         note=request["note"],
@@ -101,6 +102,12 @@ def _keep_evidence(root: Path, run_id: str) -> None:
             if source.is_dir():
                 shutil.copytree(source, home / "artifacts" / key / task_id, symlinks=True, dirs_exist_ok=True)
 
+
+_DOES: Mapping[str, Callable[[Path, Mapping[str, Any], _Said], str]] = {
+    "setup": _set_up,
+    "start": _start,
+    "drive": _drive,
+}
 
 if __name__ == "__main__":
     main()
