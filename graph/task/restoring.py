@@ -8,7 +8,7 @@ from interlock.core.text import few
 from interlock.gates.sealed import Base
 from interlock.graph.errors import GraphError
 from interlock.graph.task.sealing import base_of, products_of
-from interlock.graph.task.trees import HandOver, keeping_base, left_changed, private_among, put_back_of
+from interlock.graph.task.trees import keeping_base, left_changed, put_back_of
 from interlock.graph.task.view import RunView
 
 
@@ -45,16 +45,6 @@ class Restoring:
             present, wanted = (store.files(tree).get(inside) for tree in trees)
         before, after = (b"" if each is None else store.content(each.oid) for each in (present, wanted))
         return before, after, names
-
-    def hand_overs(self) -> tuple[HandOver, HandOver]:
-        """Return the files as they are and as they are wanted, in the form in which differences are shown."""
-        inside = {path: self.base.inside(path) for path in self.paths}
-        private = private_among(self.base, self.paths)
-        now, wanted = (self.base.store.files(tree) for tree in (self.now, self.source))
-        return (
-            HandOver("now", 0, {path: now[name].oid for path, name in inside.items() if name in now}, private),
-            HandOver("wanted", 0, {path: wanted[name].oid for path, name in inside.items() if name in wanted}, private),
-        )
 
     def has(self, path: str) -> bool:
         """Return whether the wanted tree has a file; one that it has not is removed."""

@@ -8,10 +8,9 @@ from interlock.web.views import (
     decisions,
     evidence,
     inbox,
-    jobs,
     journal,
+    landing,
     leases,
-    restore,
     run,
     starting,
     tickets,
@@ -21,7 +20,7 @@ __all__ = ["ROUTES"]
 
 _SCREENS = (
     *(inbox, board, journal, leases, run, evidence, changes, decisions, tickets, actions),
-    *(restore, candidates, starting, jobs),
+    *(candidates, starting, landing),
 )
 
 ROUTES = tuple(route for screen in _SCREENS for route in screen.ROUTES)

@@ -4,7 +4,6 @@ What a person dismissed is kept in `.interlock/dismissed.json`, until something 
 """
 
 import json
-from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -47,7 +46,7 @@ def waiting_items(site: Site) -> list[Item]:
     site.refresh()
     items: list[Item] = []
     for project in site.projects.values():
-        gone = dismissed(project.root)
+        gone = _dismissed(project.root)
         for wait, since in project.waiting():
             mark, path = f"{wait.key} {since}", f"/{project.key}{_path(wait)}"
             items.append(Item(wait.kind, project, wait.file or wait.run, wait.text, since, path, mark, mark in gone))
@@ -73,32 +72,27 @@ def inbox(request: Request) -> Response:
 
 
 def dismiss_item(request: Request) -> Response:
-    """Put one thing out of the inbox, or bring it back."""
+    """Put one thing out of the inbox."""
     allowed(request, "review")
     site = site_of(request)
     project, form = site.project(request.path_params["project"]), request.scope["form"]
     marks = [item.mark for item in waiting_items(site) if item.project is project]
     if form.get("mark") not in marks:
         raise PageError("WEB409", "this waits for nobody any more", "Go back to the inbox, and reload it.")
-    dismiss(project.root, form["mark"], marks, on=form.get("back") != "yes")
+    path = state_dir(project.root) / _DISMISSED
+    with path.with_suffix(".lock").open("ab") as file, locked(file):
+        # What is not open any more is forgotten, so that the file stays small.
+        kept = {each for each in _dismissed(project.root) if each in marks} | {form["mark"]}
+        write_atomically(path, json.dumps(sorted(kept)).encode(), durable=False)
     return redirect(request, "/")
 
 
-def dismissed(root: Path) -> frozenset[str]:
+def _dismissed(root: Path) -> frozenset[str]:
     """Return the marks of what was dismissed; none where the file cannot be read, so that nothing stays hidden."""
     try:
         return frozenset(map(str, json.loads((root / ".interlock" / _DISMISSED).read_bytes())))
     except (OSError, ValueError, TypeError):
         return frozenset()
-
-
-def dismiss(root: Path, mark: str, open_marks: Collection[str], *, on: bool) -> None:
-    """Dismiss one thing, or bring it back."""
-    path = state_dir(root) / _DISMISSED
-    with path.with_suffix(".lock").open("ab") as file, locked(file):
-        # What is not open any more is forgotten, so that the file stays small.
-        kept = {each for each in dismissed(root) if each in open_marks} - {mark}
-        write_atomically(path, json.dumps(sorted({*kept, mark} if on else kept)).encode(), durable=False)
 
 
 ROUTES: Final = (

@@ -1,5 +1,6 @@
 """A run: why it is where it is, its answers and its log."""
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -17,6 +18,7 @@ from interlock.web.errors import PageError
 from interlock.web.event_text import Said, said
 from interlock.web.pages import page, site_of
 from interlock.web.projects import Project, reading
+from interlock.web.views.actions import allowed
 from interlock.web.views.candidates import candidates_of, task_of
 from interlock.web.views.changes import changed_files
 
@@ -59,7 +61,7 @@ def run_values(project: Project, run_id: str) -> dict[str, Any]:
     question: graph.Question | None = None
     # What a person may do is known once the state is read, and stays empty where it cannot be.
     can: set[str] = set()
-    queued, landed = None, None
+    queued = None
     try:
         view = project.view(run_id)
         explained = graph.explain_run(view, project.root)
@@ -73,10 +75,6 @@ def run_values(project: Project, run_id: str) -> dict[str, Any]:
             can |= {"restore"} if graph.base_of(view.policy.sealing) and not view.policy.tree else set()
         if view.status == "APPROVED":
             queued = next((each for each in project.queue() if each.run_id == run_id), None)
-            # Where a kill cut the line off, git knows it.
-            landed = row.landed or (
-                graph.landed_of(project.root, run_id) if view.policy.commit and not queued else None
-            )
     except InterlockError as error:
         explained = {
             "why": f"Its state cannot be read: {error.message}",
@@ -101,7 +99,6 @@ def run_values(project: Project, run_id: str) -> dict[str, Any]:
         "at_work": project.at_work(run_id) if explained["driven"] else "",
         "can": can,
         "queued": queued,
-        "landed": landed,
         "candidates": of if of and candidates_of(project, of) else "",
     }
 
@@ -115,6 +112,17 @@ def run(request: Request) -> Response:
         if "all" in request.query_params:
             values["log"] = log_of(project.feed.read(project.feed.log_lines(run_id)))
         return page(request, "run.html", values)
+
+
+def restore(request: Request) -> Response:
+    """Make files what they were when a run began, as `interlock restore` does, and say how to undo it."""
+    allowed(request, "review")
+    project = site_of(request).project(request.path_params["project"])
+    run_id = project.row(request.path_params["run"]).run
+    wanted = graph.restoring(project.root, project.view(run_id))
+    done = wanted.apply()
+    undo = f"interlock restore {run_id} {shlex.join(done)} --tree {wanted.now}"
+    return page(request, "restored.html", {"project": project, "run_id": run_id, "done": done, "undo": undo})
 
 
 def log_of(entries: Sequence[Entry]) -> list[Said]:
@@ -187,5 +195,6 @@ def _numbered(text: str, findings: Sequence[dict[str, Any]]) -> list[TextLine]:
 
 ROUTES: Final = (
     Route("/{project}/runs/{run}", run),
+    Route("/{project}/runs/{run}/restore", restore, methods=["POST"]),
     Route("/{project}/runs/{run}/answers/{seq}", answer),
 )
