@@ -10,9 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from interlock.agents.ask import Answer, Ask, RunnerError, Sandbox
+from interlock.agents.ask import Answer, Ask, RunnerError
 from interlock.agents.runners.command_table import PLACEHOLDER
-from interlock.agents.runners.presets import Command, State, command_lines
+from interlock.agents.runners.presets import Command, command_lines
 from interlock.agents.runners.program_output import STREAMS, Stream, Unreadable
 from interlock.agents.usage import Limits, Price, Usage
 from interlock.core.process import MAX_OUTPUT_BYTES, TAIL_BYTES, Ended, capture, environment_of
@@ -87,7 +87,7 @@ class CommandRunner:
             argv += command.permit(lines, Path(folder))
         environment = environment_of(command.environment) | ask.environment | ask.own_mark
         if ask.sandbox is not None:
-            environment |= ask.sandbox.environment | _own_state(ask.sandbox, command.state)
+            environment |= ask.sandbox.environment | _own_state(ask.sandbox.clients, command)
             argv = [*ask.sandbox.words, "--ro-bind", folder, folder, "--chdir", ask.root, "--", *argv]
         try:
             return capture(
@@ -129,24 +129,20 @@ def _watching(ask: Ask, began: float) -> Callable[[Stream], None]:
     return heard
 
 
-def _own_state(sandbox: Sandbox, state: State | None) -> dict[str, str]:
+def _own_state(folder: str, command: Command) -> dict[str, str]:
     """Return the variable that names the state folder of a client in a sandbox, made on first use.
 
     The files of the person's own are copied, by which the client knows who uses it; no folders, which hold sessions.
     """
-    if state is None:
-        return {}
-    named = os.environ.get(state.variable)
-    mine = Path(named, state.below) if named else Path(state.folder).expanduser()
-    top = Path(sandbox.clients, state.variable)
-    own = top / state.below
-    if not own.exists():
-        own.mkdir(parents=True, mode=0o700)
-        beside = [Path(state.file).expanduser()] if state.file and not named else []
-        for path in (*(mine.iterdir() if mine.is_dir() else ()), *beside):
+    named = os.environ.get(command.state_variable)
+    top = Path(folder, command.state_variable)
+    for source, place in () if top.exists() else command.state.items():
+        own, mine = top / place, Path(named, place) if named else Path(source).expanduser()
+        own.mkdir(parents=True, mode=0o700, exist_ok=True)
+        for path in mine.iterdir() if mine.is_dir() else [mine]:
             if path.is_file():
                 shutil.copy2(path, own / path.name)
-    return {state.variable: os.fspath(top)}
+    return {command.state_variable: os.fspath(top)} if command.state else {}
 
 
 def _words(ask: Ask, command: Command, folder: Path) -> dict[str, str]:

@@ -1,8 +1,8 @@
 """Files as a run's base had them, or as its agent left them: what `interlock restore` and the page of a run do."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from interlock.core.text import few
 from interlock.gates.sealed import Base
@@ -12,17 +12,11 @@ from interlock.graph.task.trees import keeping_base, left_changed, put_back_of
 from interlock.graph.task.view import RunView
 
 
-@dataclass(frozen=True, slots=True)
-class Restoring:
-    """What a restore would do.
+class Restoring(NamedTuple):
+    """What a restore would do: files of a run's base become what a stored tree, `source`, has of them.
 
-    Args:
-        root: The project's root.
-        base: The base of the run.
-        paths: The files, relative to the root.
-        now: The stored tree of the project as it is, from which everything can be brought back.
-        source: The stored tree whose files are wanted.
-        left: The tree as the agent left it before files were put back; empty where none were.
+    `now` is the stored tree of the project as it is, from which everything can be brought back, and `left` the tree as
+    the agent left it before files were put back; empty where none were. Paths are relative to the root.
     """
 
     root: Path
@@ -45,10 +39,6 @@ class Restoring:
             present, wanted = (store.files(tree).get(inside) for tree in trees)
         before, after = (b"" if each is None else store.content(each.oid) for each in (present, wanted))
         return before, after, names
-
-    def has(self, path: str) -> bool:
-        """Return whether the wanted tree has a file; one that it has not is removed."""
-        return self.base.inside(path) in self.base.store.files(self.source)
 
     def apply(self) -> list[str]:
         """Write the files, and return those that were written or removed; `now` undoes it.

@@ -3,6 +3,7 @@
 import html
 import re
 import shlex
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,9 +12,11 @@ from urllib.parse import unquote
 
 import pytest
 
+from interlock import graph
 from interlock.graph import journal_path, list_runs, view_run
 from interlock.journal import Journal
 from interlock.web import projects, report
+from interlock.web.views import starting
 from tests import warm
 from tests.child import git
 from tests.graph.conftest import Project, Scripted, build
@@ -67,8 +70,9 @@ def test_a_run_is_started_again_and_with_another_task(shop: Project, over: Calla
         assert time.monotonic() < until, "it is not driven"
         time.sleep(0.1)
     form = browser.get("/shop/start").text
-    assert ('value="HELLO-002"' in form, 'name="like" value="HELLO-001.2"' in form) == (True, True)
-    assert re.findall(r'name="gate (\S+)" value="on" checked', form) == ["GATE-TESTS"]
+    assert ('value="TASK-001"' in form, ">src/**<" in form) == (True, True)
+    assert re.findall(r'name="gate (\S+)" value="on" checked', form) == ["GATE-MSG-STRICT", "GATE-TESTS"]
+    assert "RUN620" in browser.post("/shop/start", task="Greet", task_id="TASK-001", scope="src/**").text
     fields = {"like": run_id, "task": "Greet twice", "task_id": "HELLO-002", "scope": "no/**", "gate GATE-TESTS": "on"}
     refused = browser.post("/shop/start", **fields)
     assert refused.status_code == 409
@@ -77,7 +81,7 @@ def test_a_run_is_started_again_and_with_another_task(shop: Project, over: Calla
     fields["scope"] = "src/**"
     assert "no model" in browser.post("/shop/start", **{**fields, "models": "nobody"}).text
     dirty = browser.post("/shop/start", **fields, apart="yes")
-    assert "1 file of the checkout changed and not committed: src/greeting.txt" in html.unescape(dirty.text)
+    assert "the checkout has changes that are not committed: src/greeting.txt" in html.unescape(dirty.text)
     assert list_runs(shop.root, "runs") == ["HELLO-001.1", "HELLO-001.2"]
     assert led_to(browser, "/shop/start", **fields) in ("/shop/runs/HELLO-002.1", "/board")
     task = view_run("HELLO-002.1", root=shop.root).task
@@ -91,17 +95,24 @@ def test_a_run_is_started_again_and_with_another_task(shop: Project, over: Calla
 def test_what_takes_long_goes_on_and_is_shown_on_the_board(
     shop: Project, over: Callable[..., World], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    tested = threading.Event()
+
+    def start(*_: object) -> str:
+        assert tested.wait(60)
+        raise graph.TaskError("the base is not what it was", "Look at it.")
+
     monkeypatch.setattr(projects, "_PATIENCE_SECONDS", 0.0)
-    shop.run()
-    (shop.root / "tests/check.sh").write_text(WEAK)
+    monkeypatch.setattr(starting, "_start", start)
     browser = over(shop.root).browser("review")
     fields = {"task": "Greet", "task_id": "HELLO-002", "scope": "src/**", "gate GATE-TESTS": "on"}
     assert browser.post("/shop/start", **fields).headers["location"].endswith("/board")
+    assert "Now: start of HELLO-002" in browser.text("/board")
+    tested.set()
     until = time.monotonic() + 60
-    while "Not done: start of HELLO-002" not in (board := browser.text("/board")):
-        assert "Now: start of HELLO-002" in board
+    while "Now: " in (board := browser.text("/board")):
         assert time.monotonic() < until
-    assert "fix:" in board
+    for part in ("Not done: start of HELLO-002", "RUN601 the base is not what it was", "fix: Look at it."):
+        assert part in board
 
 
 def test_tests_are_restored_and_the_command_that_brings_back_what_was_there_is_shown(
@@ -129,7 +140,7 @@ def test_what_is_dismissed_comes_back_when_something_new_happens(shop: Project, 
     mark = re.findall(r'name="mark" value="([^"]+)"', page)[0]
     browser.post("/shop/dismiss", mark=mark)
     gone = over(shop.root).browser("review")
-    for part in ("<title>Inbox", "Nothing waits for you", "Dismissed: 1"):
+    for part in ("<title>Inbox", "Nothing waits for you"):
         assert part in gone.get("/").text
     Journal(journal_path(shop.root)).append(
         run_id, "new", "comment", {"by": "ann", "path": "a", "line": 1, "text": "x"}
@@ -165,8 +176,8 @@ def test_approved_runs_are_queued_held_moved_and_landed(shop: Project, over: Cal
         return re.findall(r"<strong>(\S+)</strong>", part)
 
     assert queue() == [first, second]
-    browser.post("/shop/queue", run=second, do="move", position="1")
-    browser.post("/shop/queue", run=first, do="hold")
+    browser.post(f"/shop/runs/{second}/queue", do="move", position="1")
+    browser.post(f"/shop/runs/{first}/queue", do="hold")
     assert queue() == [second, first]
     for page in ("/board", f"/shop/runs/{first}"):
         assert ("Release" in browser.get(page).text, "held back" in browser.text(page).lower()) == (True, True)
@@ -175,7 +186,7 @@ def test_approved_runs_are_queued_held_moved_and_landed(shop: Project, over: Cal
     assert commit[:12] in browser.text(f"/shop/runs/{first}")
     assert "landed on " in browser.text("/board")
     assert queue() == [second]
-    assert "LND" in browser.post("/shop/queue", run=first, do="hold").text
+    assert "LND" in browser.post(f"/shop/runs/{first}/queue", do="hold").text
 
 
 def test_an_abandoned_run_is_in_no_other_state_and_a_board_of_projects_names_them(
@@ -193,7 +204,7 @@ def test_an_abandoned_run_is_in_no_other_state_and_a_board_of_projects_names_the
 def test_a_session_that_may_only_read_has_no_button_and_does_nothing(shop: Project, over: Callable[..., World]) -> None:
     run_id = shop.run().run_id
     browser = over(shop.root).browser("read")
-    for path in ("start", "land", "queue", "dismiss", f"runs/{run_id}/restore"):
+    for path in ("start", "land", "dismiss", f"runs/{run_id}/queue", f"runs/{run_id}/restore"):
         assert "WEB403" in browser.post(f"/shop/{path}", like=run_id, run=run_id, mark="x").text, path
     for path in ("/", "/board", f"/shop/runs/{run_id}"):
         assert 'method="post"' not in browser.get(path).text

@@ -122,7 +122,7 @@ def pages_of(
         "start": f"/{key}/start",
         "restore": f"/{key}/runs/{real}/restore",
         "dismiss": f"/{key}/dismiss",
-        "queue": f"/{key}/queue",
+        "queue": f"/{key}/runs/{real}/queue",
     }.items():
         more = {"text": said} if name == "preview of a text" else {}
         yield name, browser.post(path, **{**fields, **more}).text

@@ -9,7 +9,6 @@ from interlock.web.views import (
     evidence,
     inbox,
     journal,
-    landing,
     leases,
     run,
     starting,
@@ -18,10 +17,7 @@ from interlock.web.views import (
 
 __all__ = ["ROUTES"]
 
-_SCREENS = (
-    *(inbox, board, journal, leases, run, evidence, changes, decisions, tickets, actions),
-    *(candidates, starting, landing),
-)
+_SCREENS = (inbox, board, journal, leases, run, evidence, changes, decisions, tickets, actions, candidates, starting)
 
 ROUTES = tuple(route for screen in _SCREENS for route in screen.ROUTES)
 """Every address but those of files and events; the first that fits answers."""

@@ -8,7 +8,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from interlock import graph
 from interlock.core.errors import InterlockError
 from interlock.envelope.protocol import STATUSES
 from interlock.graph.feed import Row
@@ -20,12 +19,11 @@ PAGE_ROWS: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One row as it is shown; `next` is what happens next, in words, which changes while it `moves`."""
+    """One row as it is shown; `next` is what happens next, in words."""
 
     project: Project
     row: Row
     next: str
-    moves: bool
 
 
 def found_rows(site: Site, wanted: Mapping[str, str]) -> list[tuple[Project, Row]]:
@@ -84,10 +82,6 @@ def next_step(project: Project, row: Row) -> str:
     return project.at_work(row.run) or ("not started" if view.phase == "new" else "cut off")
 
 
-def _moves(project: Project, row: Row) -> bool:
-    return row.kind == "task" and not row.over and graph.RunStore(project.root, row.run).driven()
-
-
 def board(request: Request) -> Response:
     """Show the board."""
     site = site_of(request)
@@ -96,7 +90,7 @@ def board(request: Request) -> Response:
     rows = found_rows(site, wanted)
     at = page_number(request)
     shown = rows[(at - 1) * PAGE_ROWS : at * PAGE_ROWS]
-    items = [Item(project, row, next_step(project, row), _moves(project, row)) for project, row in shown]
+    items = [Item(project, row, next_step(project, row)) for project, row in shown]
     values: dict[str, Any] = {
         "items": items,
         "queues": [(project, project.queue(), [*project.said()]) for project in site.projects.values()],

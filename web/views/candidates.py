@@ -27,20 +27,13 @@ def task_of(name: str) -> str:
     return found["task"] if found else ""
 
 
-def candidates_of(project: Project, task_id: str) -> list[Row]:
-    """Return the newest run of each candidate of a task, in the order of their numbers."""
-    newest: dict[str, Row] = {}
-    for row in project.feed.newest():
-        if row.kind == "task" and task_of(row.name) == task_id:
-            newest.setdefault(row.name, row)
-    return sorted(newest.values(), key=lambda row: (len(row.name), row.name))
-
-
 def show(request: Request) -> Response:
-    """Show the candidates of a task."""
+    """Show the newest run of each candidate of a task, in the order of their numbers."""
     project = site_of(request).project(request.path_params["project"])
     task_id = request.path_params["task"]
-    rows = candidates_of(project, task_id)
+    # Of each name the newest comes first, and the last one of a dictionary stays.
+    newest = {row.name: row for row in reversed(project.feed.newest()) if task_of(row.name) == task_id}
+    rows = sorted(newest.values(), key=lambda row: (len(row.name), row.name))
     if not rows:
         raise PageError("WEB404", f"there are no candidates of {task_id}", "The board lists the runs.")
     found = [(row, _gates(project, row), changes_values(project, row.run, most=SHOWN_LINES)["files"]) for row in rows]

@@ -1,6 +1,5 @@
 """A run: why it is where it is, its answers and its log."""
 
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -18,8 +17,7 @@ from interlock.web.errors import PageError
 from interlock.web.event_text import Said, said
 from interlock.web.pages import page, site_of
 from interlock.web.projects import Project, reading
-from interlock.web.views.actions import allowed
-from interlock.web.views.candidates import candidates_of, task_of
+from interlock.web.views.candidates import task_of
 from interlock.web.views.changes import changed_files
 
 LOG_LINES: Final = 200
@@ -54,7 +52,6 @@ class TextLine:
 def run_values(project: Project, run_id: str) -> dict[str, Any]:
     """Return all that is shown of a run; a run whose folder is gone is shown from its journal lines."""
     row = project.row(run_id)
-    of = task_of(row.name) or row.name
     lines = project.feed.lines_of.get(run_id, ())
     entries, logged = project.feed.read(lines), project.feed.log_lines(run_id)
     waiting: list[str] = []
@@ -99,7 +96,7 @@ def run_values(project: Project, run_id: str) -> dict[str, Any]:
         "at_work": project.at_work(run_id) if explained["driven"] else "",
         "can": can,
         "queued": queued,
-        "candidates": of if of and candidates_of(project, of) else "",
+        "candidates": task_of(row.name),
     }
 
 
@@ -112,17 +109,6 @@ def run(request: Request) -> Response:
         if "all" in request.query_params:
             values["log"] = log_of(project.feed.read(project.feed.log_lines(run_id)))
         return page(request, "run.html", values)
-
-
-def restore(request: Request) -> Response:
-    """Make files what they were when a run began, as `interlock restore` does, and say how to undo it."""
-    allowed(request, "review")
-    project = site_of(request).project(request.path_params["project"])
-    run_id = project.row(request.path_params["run"]).run
-    wanted = graph.restoring(project.root, project.view(run_id))
-    done = wanted.apply()
-    undo = f"interlock restore {run_id} {shlex.join(done)} --tree {wanted.now}"
-    return page(request, "restored.html", {"project": project, "run_id": run_id, "done": done, "undo": undo})
 
 
 def log_of(entries: Sequence[Entry]) -> list[Said]:
@@ -195,6 +181,5 @@ def _numbered(text: str, findings: Sequence[dict[str, Any]]) -> list[TextLine]:
 
 ROUTES: Final = (
     Route("/{project}/runs/{run}", run),
-    Route("/{project}/runs/{run}/restore", restore, methods=["POST"]),
     Route("/{project}/runs/{run}/answers/{seq}", answer),
 )

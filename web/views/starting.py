@@ -1,8 +1,9 @@
-"""Starting a run: a task that begins as that of an earlier run, or as `task.toml`."""
+"""Starting a run: of a new task, or of that of an earlier run."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
+from itertools import count
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -12,13 +13,12 @@ from starlette.routing import Route
 
 from interlock import graph
 from interlock.core.errors import InterlockError
-from interlock.core.text import count, few, one_line
+from interlock.core.text import few, one_line
 from interlock.gates import build_protocol, load_config
 from interlock.web.answer_form import lines_of
 from interlock.web.pages import page, redirect, site_of
 from interlock.web.projects import Project
 from interlock.web.views.actions import allowed
-from interlock.web.views.candidates import task_of
 
 GATE: Final = "gate "
 """How the fields of the gates begin, of which the ticked ones are sent."""
@@ -32,17 +32,15 @@ def show(request: Request) -> Response:
 
 def _form(request: Request, project: Project, form: Mapping[str, str], error: InterlockError | None = None) -> Response:
     """Show the form as it was sent, or filled in, with what was wrong with it."""
-    kept = {*graph.list_runs(project.root, "runs")}
-    tasks = [row for row in project.feed.newest() if row.kind == "task"]
-    like = form.get("like") or next((row.run for row in tasks if row.run in kept), "")
+    like, config = form.get("like", ""), load_config(project.root)
     known, tree = _known(project, like)
-    config = load_config(project.root)
     if "task" not in form:
-        again = known if "like" in form else None
+        names = {row.name for row in project.feed.newest()}
+        new = next(name for at in count(1) if (name := f"TASK-{at:03}") not in names)
         gates = ("GATE-MSG-STRICT", *config.gates) if known is None else known.gates_required
         form = {
-            "task_id": again.task_id if again else _next_id(row.name for row in tasks),
-            "task": again.task if again else "",
+            "task_id": new if known is None else known.task_id,
+            "task": "" if known is None else known.task,
             "scope": "src/**" if known is None else "\n".join(known.scope),
             **{f"{GATE}{gate}": "on" for gate in gates},
             **({"apart": "yes"} if tree else {}),
@@ -52,7 +50,6 @@ def _form(request: Request, project: Project, form: Mapping[str, str], error: In
         "form": form,
         "like": like,
         "known": known,
-        "in_git": graph.in_git(project.root),
         "gates": list(build_protocol(config).gates.values()),
         "error": error,
     }
@@ -60,21 +57,11 @@ def _form(request: Request, project: Project, form: Mapping[str, str], error: In
 
 
 def _known(project: Project, like: str) -> tuple[graph.Task | None, str]:
-    """Return the task of a run with the tree that it worked in, or else that of `task.toml`, if there is one."""
-    if like:
-        task, policy, _ = graph.RunStore(project.root, project.row(like).run).load()
-        return task, policy.tree
-    path = project.root / "task.toml"
-    return graph.load_task(path) if path.is_file() else None, ""
-
-
-def _next_id(names: Iterable[str]) -> str:
-    """Return the id that follows on those of the project, the newest of which comes first: `CART-004`."""
-    parts = [(task_of(name) or name).rpartition("-") for name in names]
-    numbered = [(stem, number) for stem, _, number in parts if number.isdecimal()]
-    stem, width = (numbered[0][0], len(numbered[0][1])) if numbered else ("TASK", 3)
-    last = max((int(number) for each, number in numbered if each == stem), default=0)
-    return f"{stem}-{last + 1:0{width}}"
+    """Return the task of a run with the tree that it worked in; None without a run."""
+    if not like:
+        return None, ""
+    view = project.view(project.row(like).run)
+    return view.task, view.policy.tree
 
 
 def start(request: Request) -> Response:
@@ -107,7 +94,7 @@ def _commit(project: Project) -> str:
     changed, _ = graph.unsaved(project.root)
     if changed:
         raise graph.GraphError(
-            f"{count(len(changed), 'file')} of the checkout changed and not committed: {few(changed)}",
+            f"the checkout has changes that are not committed: {few(changed)}",
             "Commit them, or take them along: `interlock run --apart --with-changes TASK.toml`.",
             graph.TREE,
         )
