@@ -1,6 +1,5 @@
 """The candidates of a task beside one another: their gates, their sizes, what they cost, and what they changed."""
 
-import re
 from contextlib import suppress
 from typing import Final
 
@@ -18,13 +17,12 @@ from interlock.web.views.changes import changes_values
 
 SHOWN_LINES: Final = 2000
 """So many lines are shown of each candidate."""
-_CANDIDATE: Final = re.compile(r"(?P<task>.+)-C[0-9]+")
 
 
 def task_of(name: str) -> str:
     """Return the task whose candidate a task id names; empty for another task."""
-    found = _CANDIDATE.fullmatch(name)
-    return found["task"] if found else ""
+    found = graph.CANDIDATE.fullmatch(name)
+    return found[1] if found else ""
 
 
 def show(request: Request) -> Response:
