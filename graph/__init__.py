@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from interlock.graph.task.progress import agent_text, agents_at_work, progress_since, work_text
     from interlock.graph.task.questions import AnswerKind, Question, WAYS
     from interlock.graph.task.record import policy_changes
-    from interlock.graph.task.restoring import Restoring, restoring
+    from interlock.graph.task.restoring import restoring
     from interlock.graph.task.roster import staffed, vacant_roles
     from interlock.graph.task.runs import RunView, answer_question, comment, drive, keep_files, start_run, view_run
     from interlock.graph.task.scope_leases import blocker_text, give_up
@@ -97,7 +97,6 @@ __all__ = [
     "Prunable",
     "Question",
     "Queued",
-    "Restoring",
     "RunBusyError",
     "RunDamagedError",
     "RunStatus",

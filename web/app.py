@@ -98,7 +98,7 @@ def _counted(site: Site) -> Callable[[], int]:
     def count() -> int:
         now = time.monotonic()
         if now - last[0] >= _COUNT_SECONDS:
-            last[:] = [now, sum(not item.dismissed for item in waiting_items(site))]
+            last[:] = [now, len(waiting_items(site))]
         return int(last[1])
 
     return count

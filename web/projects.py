@@ -2,7 +2,8 @@
 
 import re
 import traceback
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -11,12 +12,14 @@ from typing import Final
 from jinja2 import UndefinedError
 
 from interlock import graph
+from interlock.core.errors import InterlockError
 from interlock.graph.board import Board
 from interlock.graph.feed import Row
 from interlock.web.differences import FileDifference
 from interlock.web.errors import PageError
-from interlock.web.jobs import Jobs
 
+_PATIENCE_SECONDS: Final = 1.0
+"""So long a request waits, since most that is refused is refused at once."""
 _NOT_IN_KEYS: Final = re.compile(r"[^a-z0-9]+")
 
 
@@ -47,6 +50,8 @@ class Project(Board):
         self.key = key
         self.changed: dict[str, tuple[int, list[FileDifference]]] = {}
         self._queued: tuple[object, list[graph.Queued]] = None, []
+        self._pool = ThreadPoolExecutor()
+        self._doing: dict[str, Future[str]] = {}
 
     @property
     def title(self) -> str:
@@ -54,14 +59,31 @@ class Project(Board):
         return self.root.name or str(self.root)
 
     @cached_property
-    def jobs(self) -> Jobs:
-        """What is under way in the background of this process."""
-        return Jobs()
-
-    @cached_property
     def drives(self) -> graph.Drives:
         """The runs that this process drives."""
         return graph.Drives(self.root)
+
+    def do(self, title: str, work: Callable[[], str]) -> str:
+        """Do what may take longer than a browser waits, and return the page that it leads to, else the board.
+
+        Raises:
+            InterlockError: It was refused at once. What is refused later is `said`.
+        """
+        doing = self._pool.submit(work)
+        try:
+            return doing.result(_PATIENCE_SECONDS)
+        except TimeoutError:
+            self._doing[title] = doing
+            return "/board"
+
+    def said(self) -> Iterator[tuple[str, InterlockError | None]]:
+        """Yield the title of what goes on, with None, and of what was refused, with the error."""
+        for title, doing in self._doing.copy().items():
+            error = doing.exception() if doing.done() else None
+            if error is not None and not isinstance(error, InterlockError):
+                error = PageError("WEB500", f"{error!r} in Interlock", "Please report it.")
+            if error is not None or not doing.done():
+                yield title, error
 
     def queue(self) -> list[graph.Queued]:
         """Return what waits to land, in its order.

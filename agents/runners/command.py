@@ -5,24 +5,21 @@ import shutil
 import signal
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from interlock.agents.ask import Answer, Ask, RunnerError, Sandbox
+from interlock.agents.ask import Answer, Ask, RunnerError
 from interlock.agents.runners.command_table import PLACEHOLDER
-from interlock.agents.runners.event_stream import Stream, Unreadable
-from interlock.agents.runners.presets import Command, State, command_lines
-from interlock.agents.runners.program_output import PROVIDERS, STREAMS, read_output
+from interlock.agents.runners.presets import Command, command_lines
+from interlock.agents.runners.program_output import STREAMS, Stream, Unreadable
 from interlock.agents.usage import Limits, Price, Usage
 from interlock.core.process import MAX_OUTPUT_BYTES, TAIL_BYTES, Ended, capture, environment_of
 from interlock.redaction import redact
 
 _SHOWN_CHARS: Final = 1000
 _DOING_CHARS: Final = 120
-_EVENTS: Final = "stream-json"
-"""How the presets that can choose ask for events."""
 
 
 class _SpentError(Exception):
@@ -39,7 +36,7 @@ class CommandRunner:
 
     def __init__(self, command: Command, prices: Mapping[str, Price] | None = None) -> None:
         self._command = command
-        self._prices = prices or {}
+        self._prices = prices
 
     def __call__(self, ask: Ask, /) -> Answer:
         """Run the program for an ask and return what it answered.
@@ -50,24 +47,23 @@ class CommandRunner:
         Raises:
             RunnerError: It cannot be started, took too long, failed, or printed what is no answer.
         """
-        command = self._command
+        command, began, limit = self._command, time.monotonic(), ask.limits.seconds
+        form = STREAMS.get(command.form)
+        stream = None if form is None else form(_watching(ask, began), self._prices, command.model)
+        stopped = ""
         with tempfile.TemporaryDirectory(prefix="interlock-ask-") as folder:
-            words = _words(ask, command, Path(folder))
-            argv = [fill(part, words) for part in command.argv]
-            argv += [fill(part, words) for part in (command.build if ask.step == "build" else command.judge)]
-            lines = command_lines(ask.commands.values()) if ask.step == "build" else ()
-            if command.permit is not None and lines:
-                argv += command.permit(lines, Path(folder))
-            work, stdin = _Work(ask, command, self._prices, folder), fill(command.stdin, words)
-            ended = work.run(argv, stdin)
-            if ended.status > 0 and _EVENTS.encode() in ended.complaints and not work.is_heard:
-                # An earlier version, which names the form that it does not know and has done nothing yet.
-                ended = work.run(["json" if part == _EVENTS else part for part in argv], stdin)
+            try:
+                ended = self._run(ask, stream, folder)
+            except _SpentError as spent:
+                ended, stopped = Ended(-signal.SIGKILL, time.monotonic() - began), str(spent)
+        if ended.timed_out and limit is not None and limit < command.timeout_seconds:
+            stopped = Limits(seconds=limit).spent(Usage(seconds=ended.seconds))
         # A program that failed may say all the same what it spent, and why it failed.
-        read = read_output("text", ended.output) if work.stream is None else work.stream.end()
+        text = ended.output.decode("utf-8", "surrogateescape")
+        read = Answer(text, Usage(calls=1, usd=None)) if stream is None else stream.end()
         usage = replace(read.usage or Usage(calls=1, usd=None), seconds=ended.seconds)
-        if work.stopped:
-            return Answer("", usage, command.model, stopped=work.stopped)
+        if stopped:
+            return Answer("", usage, command.model, stopped=stopped)
         problem = _problem(command.argv[0], ended, command, read)
         if problem is not None:
             message, fix = problem
@@ -75,107 +71,78 @@ class CommandRunner:
         assert isinstance(read, Answer)
         return replace(read, usage=usage, model=read.model or command.model)
 
-
-def _own_state(sandbox: Sandbox, state: State | None) -> dict[str, str]:
-    """Return the variable that names the state folder of a client in a sandbox, made on first use.
-
-    The files of the person's own are copied, by which the client knows who uses it; no folders, which hold sessions.
-    """
-    if state is None:
-        return {}
-    named = os.environ.get(state.variable)
-    mine = Path(named, state.below) if named else Path(state.folder).expanduser()
-    top = Path(sandbox.clients, state.variable)
-    own = top / state.below
-    if not own.exists():
-        own.mkdir(parents=True, mode=0o700)
-        beside = [Path(state.file).expanduser()] if state.file and not named else []
-        for path in (*(mine.iterdir() if mine.is_dir() else ()), *beside):
-            if path.is_file():
-                shutil.copy2(path, own / path.name)
-    return {state.variable: os.fspath(top)}
-
-
-class _Work:
-    """A program at work on an ask: reported, and ended when a limit is reached.
-
-    Attributes:
-        stream: Its events; None where its output is the answer as it is.
-        is_heard: Whether an event has come.
-        stopped: The limit that ended it, with its figures.
-    """
-
-    def __init__(self, ask: Ask, command: Command, prices: Mapping[str, Price], folder: str) -> None:
-        self._ask, self._command, self._folder = ask, command, folder
-        self._began = time.monotonic()
-        self._said = "", Usage(usd=None)
-        self.is_heard, self.stopped = False, ""
-        form, provider = STREAMS.get(command.form), PROVIDERS.get(command.form)
-
-        def price(model: str) -> Price | None:
-            # The events of some programs do not name the model.
-            return prices.get(f"{provider}:{model}") or prices.get(f"{provider}:{command.model}")
-
-        self.stream = None if form is None else form(self._heard, price)
-
-    def run(self, argv: list[str], stdin: str) -> Ended:
-        """Run the program to its end.
+    def _run(self, ask: Ask, stream: Stream | None, folder: str) -> Ended:
+        """Run the program to its end; `folder` is for the files that it is handed.
 
         Raises:
             RunnerError: It cannot be started.
-        """
-        ask, limit = self._ask, self._ask.limits.seconds
-        left = float("inf") if limit is None else max(0.0, limit - self._seconds)
-        program, own = self._command.argv[0], dict[str, str]()
-        if ask.sandbox is not None:
-            own = ask.sandbox.environment | _own_state(ask.sandbox, self._command.state)
-            seen = ("--ro-bind", self._folder, self._folder, "--chdir", ask.root, "--")
-            argv = [*ask.sandbox.words, *seen, *argv]
-        try:
-            ended = capture(
-                argv,
-                stdin=stdin.encode("utf-8", "surrogatepass"),
-                cwd=Path(ask.root),
-                env=environment_of(self._command.environment) | ask.environment | ask.own_mark | own,
-                timeout_seconds=min(self._command.timeout_seconds, left),
-                at_start=ask.at_work,
-                seen=None if self.stream is None else self.stream.feed,
-            )
-        except _SpentError:
-            return Ended(-signal.SIGKILL, self._seconds)
-        except (OSError, ValueError) as error:
-            fix = f"Install {program} so that it is on PATH; hand long texts on by {{prompt_file}} or standard input."
-            raise RunnerError(f"{program} cannot be started: {error}", fix) from error
-        finally:
-            ask.at_work(None)
-        if ended.timed_out and left < self._command.timeout_seconds:
-            self.stopped = Limits(seconds=limit).spent(Usage(seconds=self._seconds))
-        return ended
-
-    @property
-    def _seconds(self) -> float:
-        return time.monotonic() - self._began
-
-    def _heard(self, stream: Stream) -> None:
-        """Report what the agent does, and end it before its model is asked again where nothing is left.
-
-        Raises:
             _SpentError: A limit is reached.
         """
-        self.is_heard = True
-        ask, used = self._ask, stream.used
-        said = (stream.doing, used)
-        if said != self._said:
-            self._said = said
+        command, limit = self._command, ask.limits.seconds
+        words = _words(ask, command, Path(folder))
+        argv = [fill(part, words) for part in command.argv]
+        argv += [fill(part, words) for part in (command.build if ask.step == "build" else command.judge)]
+        lines = command_lines(ask.commands.values()) if ask.step == "build" else ()
+        if command.permit is not None and lines:
+            argv += command.permit(lines, Path(folder))
+        environment = environment_of(command.environment) | ask.environment | ask.own_mark
+        if ask.sandbox is not None:
+            environment |= ask.sandbox.environment | _own_state(ask.sandbox.clients, command)
+            argv = [*ask.sandbox.words, "--ro-bind", folder, folder, "--chdir", ask.root, "--", *argv]
+        try:
+            return capture(
+                argv,
+                stdin=fill(command.stdin, words).encode("utf-8", "surrogatepass"),
+                cwd=Path(ask.root),
+                env=environment,
+                timeout_seconds=command.timeout_seconds if limit is None else min(command.timeout_seconds, limit),
+                at_start=ask.at_work,
+                seen=None if stream is None else stream.feed,
+            )
+        except (OSError, ValueError) as error:
+            name = command.argv[0]
+            fix = f"Install {name} so that it is on PATH; hand long texts on by {{prompt_file}} or standard input."
+            raise RunnerError(f"{name} cannot be started: {error}", fix) from error
+        finally:
+            ask.at_work(None)
+
+
+def _watching(ask: Ask, began: float) -> Callable[[Stream], None]:
+    """Return what reports each event, and raises `_SpentError` before a model is asked for which nothing is left."""
+    said = "", Usage(usd=None)
+
+    def heard(stream: Stream) -> None:
+        nonlocal said
+        used, before = stream.used, said
+        said = stream.doing, used
+        if said != before:
             # Half a key would not be known as one, so that keys go before anything is cut.
             tool = redact(stream.doing).replace(f"{ask.root}/", "")[:_DOING_CHARS]
             row = {"kind": "working", "role": ask.role, "tool": tool, "calls": used.calls, "tokens": used.tokens}
             ask.notice({**row, "usd": used.usd})
         if stream.asks_next:
             # Money that no event has named yet stops nobody: some programs name it at the end.
-            self.stopped = ask.limits.spent(replace(used, seconds=self._seconds, usd=used.usd or 0.0))
-            if self.stopped:
-                raise _SpentError
+            used = replace(used, seconds=time.monotonic() - began, usd=used.usd or 0.0)
+            if stopped := ask.limits.spent(used):
+                raise _SpentError(stopped)
+
+    return heard
+
+
+def _own_state(folder: str, command: Command) -> dict[str, str]:
+    """Return the variable that names the state folder of a client in a sandbox, made on first use.
+
+    The files of the person's own are copied, by which the client knows who uses it; no folders, which hold sessions.
+    """
+    named = os.environ.get(command.state_variable)
+    top = Path(folder, command.state_variable)
+    for source, place in () if top.exists() else command.state.items():
+        own, mine = top / place, Path(named, place) if named else Path(source).expanduser()
+        own.mkdir(parents=True, mode=0o700, exist_ok=True)
+        for path in mine.iterdir() if mine.is_dir() else [mine]:
+            if path.is_file():
+                shutil.copy2(path, own / path.name)
+    return {command.state_variable: os.fspath(top)} if command.state else {}
 
 
 def _words(ask: Ask, command: Command, folder: Path) -> dict[str, str]:

@@ -3,9 +3,9 @@
 import json
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
 from interlock.agents.runners.program_output import Form
 
@@ -13,22 +13,6 @@ Permit: TypeAlias = Callable[[Sequence[str], Path], tuple[str, ...]]
 """Takes command lines, at least one, and a folder that lasts as long as the program runs; returns its arguments."""
 
 _PRIORITY: Final = 900
-
-
-class State(NamedTuple):
-    """Where a client keeps its settings, sessions and the proof of who uses it.
-
-    Args:
-        variable: The variable that names another folder for it.
-        folder: The folder that it is without the variable.
-        file: A file beside that folder that lies in it where the variable is set; empty for none.
-        below: Where the state is below the folder that the variable names.
-    """
-
-    variable: str
-    folder: str
-    file: str = ""
-    below: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +28,8 @@ class Command:
         form: How its output is written.
         environment: Names of the variables that it is given; `*` at the end stands for any ending.
         permit: Returns the arguments that let a build role run the task's commands; None when none are needed.
-        state: Where the client keeps its state.
+        state_variable: The variable that names another folder for the client's settings and the proof of who uses it.
+        state: Where they are without it: files, and folders of files, each with its place below that folder.
         timeout_seconds: How long it may take.
         model: What `{model}` is.
     """
@@ -57,7 +42,8 @@ class Command:
     form: Form = "text"
     environment: tuple[str, ...] = ()
     permit: Permit | None = None
-    state: State | None = None
+    state_variable: str = ""
+    state: Mapping[str, str] = field(default_factory=dict[str, str])
     timeout_seconds: int = 1800
     model: str = ""
 
@@ -113,7 +99,8 @@ PRESETS: Final[Mapping[str, Command]] = {
         form="claude",
         environment=("ANTHROPIC_*", "CLAUDE_*", "AWS_*", "DISABLE_*"),
         permit=allow_in_claude,
-        state=State("CLAUDE_CONFIG_DIR", "~/.claude", "~/.claude.json"),
+        state_variable="CLAUDE_CONFIG_DIR",
+        state={"~/.claude": "", "~/.claude.json": ""},
     ),
     "codex": Command(
         argv=("codex", "exec", "--json", "--skip-git-repo-check"),
@@ -125,7 +112,8 @@ PRESETS: Final[Mapping[str, Command]] = {
         stdin=WHOLE,
         form="codex",
         environment=("OPENAI_*", "CODEX_*"),
-        state=State("CODEX_HOME", "~/.codex"),
+        state_variable="CODEX_HOME",
+        state={"~/.codex": ""},
     ),
     "gemini": Command(
         argv=("gemini", "--output-format", "stream-json"),
@@ -136,6 +124,7 @@ PRESETS: Final[Mapping[str, Command]] = {
         form="gemini",
         environment=("GEMINI_*", "GOOGLE_*"),
         permit=allow_in_gemini,
-        state=State("GEMINI_CLI_HOME", "~/.gemini", below=".gemini"),
+        state_variable="GEMINI_CLI_HOME",
+        state={"~/.gemini": ".gemini"},
     ),
 }

@@ -1,124 +1,221 @@
-"""What command-line agents print: what they do, what it costs, and the answer, out of the forms that they have."""
+"""What command-line agents print while they work: events, a JSON object on each line, and the answer among them."""
 
-from collections.abc import Mapping
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from math import inf
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, ClassVar, Final, Literal, NamedTuple, TypeAlias, cast
 
 from interlock.agents.ask import Answer
-from interlock.agents.runners.event_stream import Stream, Unreadable, as_object, as_objects, is_count, number
-from interlock.agents.usage import Usage
+from interlock.agents.usage import Price, Usage, total
+from interlock.core.process import MAX_OUTPUT_BYTES
 from interlock.core.text import shown
 
 Form: TypeAlias = Literal["text", "claude", "codex", "gemini"]
-"""How the output is written: as it is, or as one of the known programs writes it when asked for JSON."""
+"""How the output is written: as it is, or as one of the known programs writes it when asked for events."""
+
+_NAMED: Final = ("file_path", "path", "command", "query")
+"""Arguments that say best what a tool works on; of a tool without them, the first text does."""
 
 _CODEX_TOOLS: Final = {"command_execution": "shell", "file_change": "edit", "web_search": "search", "mcp_tool_call": ""}
 """The items of Codex that are tools, in a word; one of MCP has its own name."""
 
 
+class Unreadable(NamedTuple):
+    """An output that has not the form that it should have, or says that the agent failed.
+
+    `said` are the agent's own words about that, and `usage` what it says that it spent all the same.
+    """
+
+    why: str
+    said: str = ""
+    usage: Usage | None = None
+
+
+class Stream(ABC):
+    """Reads the events of one form, and notes what the agent does and spends; the answer is among them.
+
+    Lines of another form, and events that are not known here, are passed over.
+
+    Args:
+        heard: Called with the stream after each line that is an object.
+        prices: What the tokens of models cost, by `provider:name`.
+        model: The model that was asked for, whose price counts where the events name none.
+
+    Attributes:
+        doing: The tool that was called last, and on what; empty once the model has said something.
+        asks_next: Whether a tool has ended, so that the model is asked again.
+    """
+
+    provider: ClassVar[str]
+
+    def __init__(
+        self,
+        heard: Callable[["Stream"], object] = lambda _stream: None,
+        prices: Mapping[str, Price] | None = None,
+        model: str = "",
+    ) -> None:
+        self.doing, self.asks_next = "", True
+        self.calls = self.tool_calls = 0
+        self.model = ""
+        self._heard, self._prices, self._asked_for = heard, prices or {}, model
+        # Of each part of the work what it spent; tools that have begun; money that the program names itself.
+        self._spent: dict[str, Usage] = {}
+        self._begun: set[str] = set()
+        self._usd: float | None = None
+        self._text: str | None = None
+        self._failure = ""
+        self._line, self._other = bytearray(), b""
+
+    @abstractmethod
+    def _read(self, row: Mapping[str, Any]) -> None:
+        """Note what an event says."""
+
+    @property
+    def used(self) -> Usage:
+        """What the agent has spent so far, as far as its events say it."""
+        spent = total(self._spent.values()) if self._spent else Usage(usd=None)
+        return replace(spent, calls=self.calls, usd=spent.usd if self._usd is None else self._usd)
+
+    def feed(self, data: bytes) -> None:
+        """Take the next piece of the output."""
+        *lines, rest = data.split(b"\n")
+        for line in lines:
+            whole = bytes(self._line + line)
+            self._line.clear()
+            if row := _object(_json(whole)):
+                self._read(row)
+                self._heard(self)
+            else:
+                self._other = self._other or whole.strip()
+        self._line += rest
+        # A line without an end is no event: it is passed over piece by piece.
+        if len(self._line) > MAX_OUTPUT_BYTES:
+            self._line.clear()
+
+    def end(self) -> Answer | Unreadable:
+        """Return the answer that was printed, or why there is none."""
+        self.feed(b"\n")
+        if self._text is not None:
+            return Answer(self._text, self.used, self.model, self.tool_calls)
+        usage = self.used if self.calls else None
+        if self._failure:
+            return Unreadable(f"it says: {self._failure}", self._failure, usage)
+        if self._other and usage is None:
+            return Unreadable(f"it is no JSON object: {shown(self._other.decode('utf-8', 'replace'), 200)}")
+        return Unreadable("no message of the agent is in it", "", usage)
+
+    def _spoke(self) -> None:
+        """Note that the model says something; the first of it after it was asked is one more call."""
+        self.calls += self.asks_next
+        self.asks_next, self.doing = False, ""
+
+    def _uses(self, name: object, given: Mapping[str, Any]) -> None:
+        """Note that it calls a tool with these arguments."""
+        self.tool_calls += 1
+        texts = [*map(given.get, _NAMED), *given.values()]
+        subject = next((text for text in texts if isinstance(text, str) and text.strip()), "")
+        self.doing = " ".join(f"{name} {subject}".split())
+
+    def _spends(self, key: str, model: str, used: Mapping[str, Any]) -> None:
+        """Note the tokens of a part of the work; what is said again of the same part replaces what was."""
+        # Claude Code counts cached ones apart, and they are sent all the same.
+        cached = _number(used, "cache_read_input_tokens")
+        sent = _number(used, "input_tokens") + _number(used, "cache_creation_input_tokens") + cached
+        cached += _number(used, "cached_input_tokens") + _number(used, "cached")
+        # Hidden reasoning of Gemini is in the total alone.
+        written = max(_number(used, "output_tokens"), _number(used, "total_tokens") - sent)
+        prices = (self._prices.get(f"{self.provider}:{name}") for name in (model, self._asked_for))
+        price = next(filter(None, prices), None)
+        usd = None if price is None else price.usd(sent, written, min(sent, cached))
+        # A message without tokens is none of the model: Claude Code says so that a call failed.
+        if sent or written:
+            self._spent[key] = Usage(0, sent, written, usd=usd)
+
+
 class _Claude(Stream):
-    """The events of `claude -p --output-format stream-json --verbose`; of `json`, the last one is all there is."""
+    """The events of `claude -p --output-format stream-json --verbose`."""
+
+    provider = "anthropic"
 
     def _read(self, row: Mapping[str, Any]) -> None:
         match row.get("type"):
             case "assistant":
-                self._message(as_object(row.get("message")), str(row.get("parent_tool_use_id")))
+                self._message(_object(row.get("message")))
             case "user":
-                # What comes next is another message, also where a server gives all of its own the same id.
-                self._open.pop(str(row.get("parent_tool_use_id")), None)
-                self._tool_ended()
-            case "result" | None if not row.keys().isdisjoint(("result", "is_error")):
-                self._answer = self._result(row)
+                self.asks_next, self.doing = True, ""
+            case "result":
+                self._result(row)
             case _:
                 pass
 
-    def _message(self, message: Mapping[str, Any], agent: str) -> None:
-        self.doing, self.asks_next = "", False
-        sent, written, cached = _claude_tokens(message)
-        # A message without tokens is none of the model: Claude Code says so that a call failed.
-        if sent or written:
-            # Each block of a message is an event, with the id and the tokens of the whole.
-            named = str(message.get("id"))
-            if agent not in self._open or self._open[agent][0] != named:
-                self.calls += 1
-                self._open[agent] = named, str(self.calls)
-            self._spends(self._open[agent][1], str(message.get("model")), sent, written, cached)
-        for block in as_objects(message.get("content")):
+    def _message(self, message: Mapping[str, Any]) -> None:
+        self.asks_next, self.doing = False, ""
+        # Each block of a message is an event, with the id and the tokens of the whole.
+        self._spends(str(message.get("id")), str(message.get("model")), _object(message.get("usage")))
+        self.calls = len(self._spent)
+        for block in _objects(message.get("content")):
             if block.get("type") == "tool_use":
-                self._uses(block.get("name"), as_object(block.get("input")))
+                self._uses(block.get("name"), _object(block.get("input")))
 
-    def _result(self, row: Mapping[str, Any]) -> Answer | Unreadable:
-        turns, cost = number(row, "num_turns"), row.get("total_cost_usd")
+    def _result(self, row: Mapping[str, Any]) -> None:
+        self.calls = self.calls or max(1, _number(row, "num_turns"))
+        self.asks_next = False
+        models = list(_object(row.get("modelUsage")))
+        self.model = models[0] if len(models) == 1 else ""
+        self._spent.clear()
+        self._spends("", self.model, _object(row.get("usage")))
+        cost, result = row.get("total_cost_usd"), row.get("result")
         # What is no amount of money, as JSON's NaN, would reach no limit: it counts as unknown.
-        usd = float(cost) if isinstance(cost, (int, float)) and 0 <= cost < inf else None
-        sent, written, _ = _claude_tokens(row)
-        usage = Usage(self.calls or max(1, turns), sent, written, usd=usd)
-        result = row.get("result")
-        if row.get("is_error") or not isinstance(result, str):
-            # `success` means that the program came to its end, also when the model could not be asked.
-            subtype = "" if row.get("subtype") == "success" else str(row.get("subtype") or "error")
-            said = ": ".join(filter(None, (subtype, shown(result or row.get("errors") or ""))))
-            return Unreadable(f"it says: {said}", said, usage)
-        models = list(as_object(row.get("modelUsage")))
-        # Without its messages, each turn but the last one is a tool's.
-        tool_calls = self.tool_calls if self.calls else turns - 1 if turns else None
-        return Answer(result, usage, models[0] if len(models) == 1 else "", tool_calls)
-
-
-def _claude_tokens(row: Mapping[str, Any]) -> tuple[int, int, int]:
-    """Return tokens sent, written and cached. Claude Code counts cached ones apart, and they are sent all the same."""
-    used = as_object(row.get("usage"))
-    cached = number(used, "cache_read_input_tokens")
-    sent = number(used, "input_tokens") + number(used, "cache_creation_input_tokens") + cached
-    return sent, number(used, "output_tokens"), cached
+        self._usd = float(cost) if isinstance(cost, (int, float)) and 0 <= cost < inf else None
+        if isinstance(result, str) and not row.get("is_error"):
+            self._text = result
+            return
+        # `success` means that the program came to its end, also when the model could not be asked.
+        subtype = "" if row.get("subtype") == "success" else str(row.get("subtype") or "error")
+        self._failure = ": ".join(filter(None, (subtype, shown(result or row.get("errors") or ""))))
 
 
 class _Codex(Stream):
     """The events of `codex exec --json`: the last message of the agent is the answer."""
 
+    provider = "openai"
+
     def _read(self, row: Mapping[str, Any]) -> None:
-        item = as_object(row.get("item"))
+        item = _object(row.get("item"))
         match row.get("type"), item.get("type"):
             case ("item.started" | "item.completed" as when, str(what)) if what in _CODEX_TOOLS:
                 # Some tools are reported only when they have ended.
-                if not (begun := str(item.get("id")) in self._begun):
+                if str(item.get("id")) not in self._begun:
                     self._begun.add(str(item.get("id")))
                     self._spoke()
-                    files = as_objects(item.get("changes"))
-                    self._uses(_CODEX_TOOLS[what] or item.get("tool"), files[0] if files else _subject(item))
-                if when == "item.completed":
-                    self.asks_next, self.doing = True, "" if begun else self.doing
+                    subjects = (_object(item.get("arguments")), *_objects(item.get("changes")), item)
+                    self._uses(_CODEX_TOOLS[what] or item.get("tool"), next(filter(None, subjects)))
+                self.asks_next = when == "item.completed"
             case "item.completed", "agent_message":
                 self._spoke()
                 self._text = str(item.get("text", ""))
             case "item.completed", "reasoning":
                 self._spoke()
             case "turn.completed", _:
-                used = as_object(row.get("usage"))
-                sent, written = number(used, "input_tokens"), number(used, "output_tokens")
-                self._spends(str(len(self._spent)), "", sent, written, number(used, "cached_input_tokens"))
+                self._spends(str(len(self._spent)), "", _object(row.get("usage")))
                 self.calls = max(1, self.calls)
             case (("turn.failed" | "error"), _):
                 # Where a turn failed after its last message, the exit status says so.
-                self._failure = shown(as_object(row.get("error")).get("message") or row.get("message"))
+                self._failure = shown(_object(row.get("error")).get("message") or row.get("message"))
                 self.doing = self._failure
             case _:
                 pass
 
 
-def _subject(item: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a tool of Codex works on: its arguments, or its command or query."""
-    given = as_object(item.get("arguments"))
-    return given or {key: item[key] for key in ("command", "query") if key in item}
-
-
 class _Gemini(Stream):
-    """The events of `gemini --output-format stream-json`, or the one object of `json`."""
+    """The events of `gemini --output-format stream-json`: what was said after the last tool is the answer."""
+
+    provider = "google_genai"
 
     def _read(self, row: Mapping[str, Any]) -> None:
         match row.get("type"):
-            case None if not row.keys().isdisjoint(("response", "error")):
-                self._answer = self._whole(row)
             case "init":
                 self.model = str(row.get("model") or "")
             case "message" if row.get("role") == "assistant":
@@ -126,64 +223,52 @@ class _Gemini(Stream):
                 self._text = (self._text or "") + str(row.get("content", ""))
             case "tool_use":
                 self._spoke()
-                # What was said before a tool was called is not the answer.
                 self._text = None
-                self._uses(row.get("tool_name"), as_object(row.get("parameters")))
+                self._uses(row.get("tool_name"), _object(row.get("parameters")))
             case "tool_result":
-                self._tool_ended()
+                self.asks_next, self.doing = True, ""
             case "error":
                 self.doing = self._failure = shown(row.get("message"))
             case "result":
-                self._answer = self._result(row)
+                self._result(row)
             case _:
                 pass
 
-    def _result(self, row: Mapping[str, Any]) -> Answer | Unreadable:
-        stats = as_object(row.get("stats"))
-        models = {name: as_object(each) for name, each in as_object(stats.get("models")).items()}
+    def _result(self, row: Mapping[str, Any]) -> None:
+        stats = _object(row.get("stats"))
+        models = {name: _object(each) for name, each in _object(stats.get("models")).items()}
         for name, used in models.items() or [(self.model, stats)]:
-            sent = number(used, "input_tokens")
-            # Hidden reasoning is in the total alone.
-            written = max(number(used, "output_tokens"), number(used, "total_tokens") - sent)
-            self._spends(name, name, sent, written, number(used, "cached"))
+            self._spends(name, name, used)
         self.calls = max(1, self.calls)
+        self.model = next(iter(models)) if len(models) == 1 else ""
+        self._text = self._text or ""
         if row.get("status") == "error":
-            said = shown(as_object(row.get("error")).get("message") or self._failure)
-            return Unreadable(f"it says: {said}", said, self.used)
-        return Answer(self._text or "", self.used, next(iter(models)) if len(models) == 1 else "", self.tool_calls)
-
-    def _whole(self, row: Mapping[str, Any]) -> Answer | Unreadable:
-        stats = as_object(row.get("stats"))
-        models = {name: as_object(each) for name, each in as_object(stats.get("models")).items()}
-        for name, model in models.items():
-            tokens = as_object(model.get("tokens"))
-            # Hidden reasoning is counted apart.
-            written = number(tokens, "candidates") + number(tokens, "thoughts")
-            self._spends(name, name, number(tokens, "prompt"), written, number(tokens, "cached"))
-            self.calls += max(1, number(as_object(model.get("api")), "totalRequests"))
-        text = row.get("response")
-        if row.get("error") or not isinstance(text, str):
-            said = shown(as_object(row.get("error")).get("message") or row.get("error"))
-            return Unreadable(f"it says: {said}", said, self.used if models else None)
-        calls = as_object(stats.get("tools")).get("totalCalls")
-        name = next(iter(models)) if len(models) == 1 else ""
-        return Answer(text, self.used, name, calls if is_count(calls) else None)
+            self._failure = shown(_object(row.get("error")).get("message") or self._failure)
+            self._text = None
 
 
 STREAMS: Final[Mapping[str, type[Stream]]] = {"claude": _Claude, "codex": _Codex, "gemini": _Gemini}
 """What reads the events of each form but `text`, whose output is the answer as it is."""
 
-PROVIDERS: Final[Mapping[str, str]] = {"claude": "anthropic", "codex": "openai", "gemini": "google_genai"}
-"""Whose models a program asks, as `[prices]` names them."""
+
+def _json(text: bytes) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
 
 
-def read_output(form: Form, output: bytes) -> Answer | Unreadable:
-    """Return the answer that a program printed, or why there is none.
+def _object(value: object) -> dict[str, Any]:
+    """Return an object, or an empty one in place of anything else: no figure is worth losing an answer."""
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
-    Bytes that are no UTF-8 stay what they are, so that the validator refuses them.
-    """
-    if form == "text":
-        return Answer(output.decode("utf-8", "surrogateescape"), Usage(calls=1, usd=None))
-    stream = STREAMS[form]()
-    stream.feed(output)
-    return stream.end()
+
+def _objects(value: object) -> list[dict[str, Any]]:
+    """Return the objects of a list; none of anything else."""
+    return [_object(each) for each in cast("list[object]", value)] if isinstance(value, list) else []
+
+
+def _number(row: Mapping[str, Any], key: str) -> int:
+    """Return a count, 0 where there is none."""
+    value = row.get(key)
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 0

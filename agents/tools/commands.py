@@ -12,7 +12,7 @@ from interlock.agents.file_refusals import Answer, answering, refusal
 from interlock.agents.quoting import bullets
 from interlock.agents.tools.tool_factory import Arguments, make_tool
 from interlock.agents.truncation import CONTENT_BYTES, ends, taken
-from interlock.core.process import COMMON_ENVIRONMENT, Ended, capture, environment_of
+from interlock.core.process import COMMON_ENVIRONMENT, capture, environment_of
 from interlock.core.text import shown
 
 TIMEOUT_SECONDS: Final = 600.0
@@ -36,12 +36,18 @@ def command_tool(
     A command runs in the root, without a shell, in a process group that is ended with it. One that fails is no
     refusal: its exit status says so.
     """
+    given = {**environment_of(_ENVIRONMENT), **env, **({} if sandbox is None else sandbox.environment)}
+    words = () if sandbox is None else (*sandbox.words, "--chdir", root, "--")
 
     def run(name: str) -> Answer:
         with answering({"name": name}) as answer:
             argv = commands[name]
             answer["argv"] = taken(map(shown, argv), _SHOWN_WORDS, _DESCRIBED_BYTES)[0]
-            ended = _ended(name, argv, root, env, sandbox, timeout_seconds)
+            try:
+                ended = capture([*words, *argv], cwd=Path(root), env=given, timeout_seconds=timeout_seconds)
+            except (OSError, ValueError) as error:
+                why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+                raise refusal("AGT920", name, f"{argv[0]} cannot be started: {why}") from error
             answer |= {
                 "exit_status": ended.status,
                 "output": ends(ended.output.decode("utf-8", "replace"), CONTENT_BYTES * 2 // 3),
@@ -65,20 +71,3 @@ def command_tool(
         create_model("_Run", __base__=Arguments, name=(one, field)),
         run,
     )
-
-
-def _ended(
-    name: str,
-    argv: Sequence[str],
-    root: str,
-    env: Mapping[str, str],
-    sandbox: Sandbox | None,
-    timeout_seconds: float,
-) -> Ended:
-    given = {**environment_of(_ENVIRONMENT), **env, **({} if sandbox is None else sandbox.environment)}
-    words = () if sandbox is None else (*sandbox.words, "--chdir", root, "--")
-    try:
-        return capture([*words, *argv], cwd=Path(root), env=given, timeout_seconds=timeout_seconds)
-    except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise refusal("AGT920", name, f"{argv[0]} cannot be started: {why}") from error

@@ -1,28 +1,22 @@
 """Files as a run's base had them, or as its agent left them: what `interlock restore` and the page of a run do."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from interlock.core.text import few
 from interlock.gates.sealed import Base
 from interlock.graph.errors import GraphError
 from interlock.graph.task.sealing import base_of, products_of
-from interlock.graph.task.trees import HandOver, keeping_base, left_changed, private_among, put_back_of
+from interlock.graph.task.trees import keeping_base, left_changed, put_back_of
 from interlock.graph.task.view import RunView
 
 
-@dataclass(frozen=True, slots=True)
-class Restoring:
-    """What a restore would do.
+class Restoring(NamedTuple):
+    """What a restore would do: files of a run's base become what a stored tree, `source`, has of them.
 
-    Args:
-        root: The project's root.
-        base: The base of the run.
-        paths: The files, relative to the root.
-        now: The stored tree of the project as it is, from which everything can be brought back.
-        source: The stored tree whose files are wanted.
-        left: The tree as the agent left it before files were put back; empty where none were.
+    `now` is the stored tree of the project as it is, from which everything can be brought back, and `left` the tree as
+    the agent left it before files were put back; empty where none were. Paths are relative to the root.
     """
 
     root: Path
@@ -45,20 +39,6 @@ class Restoring:
             present, wanted = (store.files(tree).get(inside) for tree in trees)
         before, after = (b"" if each is None else store.content(each.oid) for each in (present, wanted))
         return before, after, names
-
-    def hand_overs(self) -> tuple[HandOver, HandOver]:
-        """Return the files as they are and as they are wanted, in the form in which differences are shown."""
-        inside = {path: self.base.inside(path) for path in self.paths}
-        private = private_among(self.base, self.paths)
-        now, wanted = (self.base.store.files(tree) for tree in (self.now, self.source))
-        return (
-            HandOver("now", 0, {path: now[name].oid for path, name in inside.items() if name in now}, private),
-            HandOver("wanted", 0, {path: wanted[name].oid for path, name in inside.items() if name in wanted}, private),
-        )
-
-    def has(self, path: str) -> bool:
-        """Return whether the wanted tree has a file; one that it has not is removed."""
-        return self.base.inside(path) in self.base.store.files(self.source)
 
     def apply(self) -> list[str]:
         """Write the files, and return those that were written or removed; `now` undoes it.

@@ -370,16 +370,11 @@ def _hand_overs(root: Path, task: Task, policy: Policy, moments: Sequence[_Momen
             for row in _differences(first, tree, task).values()
             if not row.in_scope
         )
-        private = private_among(tree, (*paths, *(row.path for row in beside)))
+        named = {path: os.path.normpath(tree.inside(path)) for path in (*paths, *(row.path for row in beside))}
+        dotted = [inside for inside in named.values() if "/." in f"/{inside}"]
+        visible = shared(tree.top, dotted)
+        private = frozenset(path for path, inside in named.items() if inside in dotted and inside not in visible)
         yield HandOver(label, attempt, paths, private, beside)
-
-
-def private_among(tree: Base, paths: Iterable[str]) -> frozenset[str]:
-    """Return those of some paths whose content is not shown: names with a dot that git does not track."""
-    named = {path: os.path.normpath(tree.inside(path)) for path in paths}
-    dotted = [inside for inside in named.values() if "/." in f"/{inside}"]
-    visible = shared(tree.top, dotted)
-    return frozenset(path for path, inside in named.items() if inside in dotted and inside not in visible)
 
 
 def _moment(entry: Line) -> _Moment | None:

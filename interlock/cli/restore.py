@@ -1,5 +1,6 @@
 """`interlock restore` and `interlock trust`: files as a run's base had them, and dependencies that a person accepts."""
 
+import os
 import shlex
 from pathlib import Path
 
@@ -55,7 +56,7 @@ def restore_command(
         print_json({"schema": "interlock.restore/1", "run": run_id, "restored": done, "before": wanted.now})
         return
     for name in done:
-        click.echo(f"{'restored' if wanted.has(name) else 'removed'} {name}")
+        click.echo(f"{'restored' if os.path.lexists(folder / name) else 'removed'} {name}")
     if done:
         undo = f"interlock restore {run_id} {shlex.join(done)} --tree {wanted.now}"
         talk().print(f"what {count(done, 'file')} held before: {undo}", style="dim", markup=False)

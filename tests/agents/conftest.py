@@ -5,7 +5,15 @@ from typing import Any
 
 import pytest
 
-from interlock.agents import Ask
+from interlock.agents import Answer, Ask
+from interlock.agents.runners.program_output import STREAMS, Unreadable
+
+
+def read_output(form: str, output: bytes) -> Answer | Unreadable:
+    """Return the answer that a program printed, or why there is none."""
+    stream = STREAMS[form]()
+    stream.feed(output)
+    return stream.end()
 
 
 class AskMaker:

@@ -12,9 +12,9 @@ import pytest
 from interlock.agents import AgentConfigError, Answer, RunnerError
 from interlock.agents.runners import CommandRunner, make_runner
 from interlock.agents.runners.presets import PRESETS
-from interlock.agents.runners.program_output import Unreadable, read_output
+from interlock.agents.runners.program_output import Unreadable
 from interlock.agents.usage import Usage
-from tests.agents.conftest import AskMaker
+from tests.agents.conftest import AskMaker, read_output
 from tests.refusals import raises_with
 from tests.table import each_row
 
@@ -134,53 +134,50 @@ def stand_in(folder: Path, name: str, output: str) -> Path:
     return path.parent
 
 
-OUTPUTS = {
-    "claude": json.dumps(
+CLAUDE_USED = {
+    "input_tokens": 5,
+    "cache_creation_input_tokens": 100,
+    "cache_read_input_tokens": 1000,
+    "output_tokens": 70,
+}
+CLAUDE_TOOL = {"type": "tool_use", "name": "Read", "input": {"file_path": "a"}}
+GEMINI_USED = {"input_tokens": 800, "output_tokens": 60, "total_tokens": 900}
+EVENTS: dict[str, list[dict[str, Any]]] = {
+    "claude": [
+        {"type": "assistant", "message": {"id": "1", "usage": CLAUDE_USED, "content": [CLAUDE_TOOL]}},
+        {"type": "user"},
+        {"type": "assistant", "message": {"id": "2", "usage": CLAUDE_USED}},
         {
             "type": "result",
             "subtype": "success",
             "is_error": False,
             "result": ENVELOPE,
-            "num_turns": 3,
+            "num_turns": 2,
             "total_cost_usd": 0.0125,
-            "usage": {
-                "input_tokens": 5,
-                "cache_creation_input_tokens": 100,
-                "cache_read_input_tokens": 1000,
-                "output_tokens": 70,
-            },
+            "usage": CLAUDE_USED,
             "modelUsage": {"claude-x": {}},
-        }
-    ),
-    "codex": "\n".join(
-        json.dumps(row)
-        for row in (
-            {"type": "thread.started", "thread_id": "t"},
-            {"type": "item.completed", "item": {"type": "command_execution", "command": "ls"}},
-            {"type": "item.completed", "item": {"type": "agent_message", "text": "on my way"}},
-            {"type": "item.completed", "item": {"type": "agent_message", "text": ENVELOPE}},
-            {"type": "turn.completed", "usage": {"input_tokens": 900, "cached_input_tokens": 100, "output_tokens": 80}},
-        )
-    ),
-    "gemini": json.dumps(
-        {
-            "response": ENVELOPE,
-            "stats": {
-                "models": {
-                    "gemini-x": {
-                        "api": {"totalRequests": 2},
-                        "tokens": {"prompt": 800, "candidates": 60, "thoughts": 40},
-                    }
-                },
-                "tools": {"totalCalls": 4},
-            },
-        }
-    ),
+        },
+    ],
+    "codex": [
+        {"type": "thread.started", "thread_id": "t"},
+        {"type": "item.completed", "item": {"type": "command_execution", "command": "ls"}},
+        {"type": "item.completed", "item": {"type": "agent_message", "text": "on my way"}},
+        {"type": "item.completed", "item": {"type": "agent_message", "text": ENVELOPE}},
+        {"type": "turn.completed", "usage": {"input_tokens": 900, "cached_input_tokens": 100, "output_tokens": 80}},
+    ],
+    "gemini": [
+        {"type": "init", "model": "auto"},
+        {"type": "tool_use", "tool_name": "ls", "parameters": {}},
+        {"type": "tool_result", "status": "success"},
+        {"type": "message", "role": "assistant", "content": ENVELOPE, "delta": True},
+        {"type": "result", "status": "success", "stats": {"models": {"gemini-x": GEMINI_USED}}},
+    ],
 }
+OUTPUTS = {name: "\n".join(map(json.dumps, rows)) for name, rows in EVENTS.items()}
 ANSWERS = {
-    "claude": Answer(ENVELOPE, Usage(3, 1105, 70, usd=0.0125), "claude-x", 2),
+    "claude": Answer(ENVELOPE, Usage(2, 1105, 70, usd=0.0125), "claude-x", 1),
     "codex": Answer(ENVELOPE, Usage(2, 900, 80, usd=None), tool_calls=1),
-    "gemini": Answer(ENVELOPE, Usage(2, 800, 100, usd=None), "gemini-x", 4),
+    "gemini": Answer(ENVELOPE, Usage(2, 800, 100, usd=None), "gemini-x", 1),
 }
 
 
@@ -209,12 +206,12 @@ def test_a_preset_starts_its_program_and_reads_answer_and_cost(
     [
         (
             "claude",
-            '{"is_error": true, "subtype": "error_max_turns", "result": "too long"}',
+            '{"type": "result", "is_error": true, "subtype": "error_max_turns", "result": "too long"}',
             "error_max_turns: too long",
         ),
         ("codex", '{"type": "turn.failed", "error": {"message": "no quota"}}', "it says: no quota"),
         ("codex", "", "no message of the agent"),
-        ("gemini", '{"error": {"message": "no quota"}}', "no quota"),
+        ("gemini", '{"type": "result", "status": "error", "error": {"message": "no quota"}}', "no quota"),
         ("claude", "[" * 100_000, "it is no JSON"),
     ],
 )
@@ -227,9 +224,13 @@ def test_an_output_that_says_that_there_is_no_answer_is_none(form: Any, output: 
 @pytest.mark.parametrize(
     ("form", "output", "words"),
     [
-        ("claude", '{"is_error": true, "subtype": "success", "result": "API Error: 500"}', "It said: API Error: 500"),
+        (
+            "claude",
+            '{"type": "result", "is_error": true, "subtype": "success", "result": "API Error: 500"}',
+            "It said: API Error: 500",
+        ),
         ("codex", '{"type": "turn.failed", "error": {"message": "no quota"}}', "no quota"),
-        ("gemini", '{"error": {"message": "no quota"}}', "no quota"),
+        ("gemini", '{"type": "result", "status": "error", "error": {"message": "no quota"}}', "no quota"),
         ("claude", "no JSON", "only a warning"),
     ],
 )
@@ -267,6 +268,6 @@ def test_a_table_that_cannot_be_used_is_refused_at_its_key(tmp_path: Path, setti
 
 @pytest.mark.parametrize("cost", ["NaN", "1e999", "-1", '"3"', "null"])
 def test_a_cost_that_is_no_amount_is_unknown(cost: str) -> None:
-    read = read_output("claude", f'{{"result": "x", "total_cost_usd": {cost}}}'.encode())
+    read = read_output("claude", f'{{"type": "result", "result": "x", "total_cost_usd": {cost}}}'.encode())
     assert isinstance(read, Answer)
     assert read.usage.usd is None

@@ -1,7 +1,6 @@
 """Programs that print events while they work: what is reported of them, what ends them, and what says nothing."""
 
 import json
-import os
 import sys
 from functools import partial
 from pathlib import Path
@@ -11,9 +10,8 @@ import pytest
 
 from interlock.agents import Answer
 from interlock.agents.runners import CommandRunner, make_runner
-from interlock.agents.runners.program_output import read_output
 from interlock.agents.usage import Limits, Price
-from tests.agents.conftest import AskMaker
+from tests.agents.conftest import AskMaker, read_output
 
 ask = partial(AskMaker(), role="builder", evidence={})
 Rows = list[dict[str, Any]]
@@ -147,22 +145,3 @@ def test_lines_of_another_form_and_unknown_events_say_nothing(tmp_path: Path, fo
     assert isinstance(plain, Answer)
     mixed = [line for row in rows for line in (*odd, row)]
     assert read_output(form, b"\n".join(mixed)) == plain
-
-
-def test_an_earlier_gemini_without_events_is_asked_for_one_object(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    old = tmp_path / "bin" / "gemini"
-    old.parent.mkdir()
-    code = f"""#!{sys.executable}
-import json, sys
-if "stream-json" in sys.argv:
-    sys.exit('Invalid values: Argument: output-format, Given: "stream-json", Choices: "text", "json"')
-print(json.dumps({{"response": "Done.", "stats": {{}}}}, indent=2))
-"""
-    old.write_text(code)
-    old.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{old.parent}:{os.environ['PATH']}")
-    made = make_runner("builder", {"runner": "command", "preset": "gemini"}, root=tmp_path)
-    assert isinstance(made, CommandRunner)
-    assert made(ask(tmp_path)).text == "Done."

@@ -100,6 +100,7 @@ def test_each_step_is_a_line_of_json_of_a_shape_that_is_written_down(project: Pa
         "status",
         "asking",
         "answered",
+        "working",
         "collecting",
         "collected",
         "summary",

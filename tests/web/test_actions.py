@@ -2,6 +2,8 @@
 
 import html
 import re
+import shlex
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,9 +12,12 @@ from urllib.parse import unquote
 
 import pytest
 
+from interlock import graph
 from interlock.graph import journal_path, list_runs, view_run
 from interlock.journal import Journal
-from interlock.web import report
+from interlock.web import projects, report
+from interlock.web.views import starting
+from tests import warm
 from tests.child import git
 from tests.graph.conftest import Project, Scripted, build
 from tests.graph.sealed_project import CONFIG, FILES, RIGHT, WEAK, sealed_project, text_of, working
@@ -21,19 +26,15 @@ from tests.web.conftest import Browser, World
 
 
 def led_to(browser: Browser, path: str, /, **fields: str) -> str:
-    """Send a form and return the page that it leads to in the end, also by way of what is under way."""
+    """Send a form and return the page that it leads to, the board for what takes longer once that is over."""
     answer = browser.post(path, **fields)
-    for _ in range(1000):
-        if answer.status_code == 303:
-            there = unquote(answer.headers["location"]).removeprefix(browser.sessions.base)
-            if "/jobs/" not in there:
-                return there
-            path = there
-        else:
-            assert "This is under way" in answer.text, answer.text
-            time.sleep(0.05)
-        answer = browser.get(path)
-    raise AssertionError(path)
+    assert answer.status_code == 303, answer.text
+    until = time.monotonic() + 60
+    while "Now: " in browser.text("/board"):
+        assert time.monotonic() < until, "it does not end"
+        time.sleep(0.05)
+    assert "Not done" not in browser.text("/board")
+    return unquote(answer.headers["location"]).removeprefix(browser.sessions.base)
 
 
 @pytest.fixture
@@ -60,55 +61,75 @@ def test_a_run_shows_its_reasons_and_its_changes_before_everything_else(
 def test_a_run_is_started_again_and_with_another_task(shop: Project, over: Callable[..., World]) -> None:
     run_id = shop.run().run_id
     browser = over(shop.root).browser("review")
-    assert led_to(browser, "/shop/start", like=run_id) == "/shop/runs/HELLO-001.2"
+    form = browser.get(f"/shop/start?like={run_id}").text
+    assert ('value="HELLO-001"' in form, f">{shop.task.task}<" in form) == (True, True)
+    again = {"like": run_id, "task": "Greet", "task_id": "HELLO-001", "scope": "src/**", "gate GATE-TESTS": "on"}
+    assert led_to(browser, "/shop/start", **again) in ("/shop/runs/HELLO-001.2", "/board")
     until = time.monotonic() + 30
     while "builder is asked" not in browser.text("/shop/runs/HELLO-001.2"):
         assert time.monotonic() < until, "it is not driven"
         time.sleep(0.1)
     form = browser.get("/shop/start").text
-    assert ('value="HELLO-002"' in form, "src/**\ntests/**\nMakefile" in form) == (True, True)
+    assert ('value="TASK-001"' in form, ">src/**<" in form) == (True, True)
     assert re.findall(r'name="gate (\S+)" value="on" checked', form) == ["GATE-MSG-STRICT", "GATE-TESTS"]
-    fields = {"task": "Greet twice", "task_id": "HELLO-002", "scope": "no/**", "gate GATE-TESTS": "on"}
+    assert "RUN620" in browser.post("/shop/start", task="Greet", task_id="TASK-001", scope="src/**").text
+    fields = {"like": run_id, "task": "Greet twice", "task_id": "HELLO-002", "scope": "no/**", "gate GATE-TESTS": "on"}
     refused = browser.post("/shop/start", **fields)
     assert refused.status_code == 409
-    for part in ("RUN620", "RUN623", ">Greet twice<", ">no/**<"):
+    for part in ("RUN623", ">Greet twice<", ">no/**<"):
         assert part in refused.text, part
+    fields["scope"] = "src/**"
     assert "no model" in browser.post("/shop/start", **{**fields, "models": "nobody"}).text
+    dirty = browser.post("/shop/start", **fields, apart="yes")
+    assert "the checkout has changes that are not committed: src/greeting.txt" in html.unescape(dirty.text)
     assert list_runs(shop.root, "runs") == ["HELLO-001.1", "HELLO-001.2"]
-    fields |= {"scope": "src/**", "like": run_id}
-    assert led_to(browser, "/shop/start", **fields) == "/shop/runs/HELLO-002.1"
+    assert led_to(browser, "/shop/start", **fields) in ("/shop/runs/HELLO-002.1", "/board")
     task = view_run("HELLO-002.1", root=shop.root).task
     assert (task.task, task.scope, task.gates_required) == ("Greet twice", ("src/**",), ("GATE-TESTS",))
-    assert task.agents == shop.task.agents
-    dirty = browser.post("/shop/start", **fields, where="apart")
-    assert "1 file of the checkout changed and not committed: src/greeting.txt" in html.unescape(dirty.text)
-    assert led_to(browser, "/shop/start", **fields, where="changes") == "/shop/runs/HELLO-002.2"
+    assert (task.agents, task.may_change) == (shop.task.agents, shop.task.may_change)
+    git(shop.root, "commit", "-qam", "What is there")
+    assert led_to(browser, "/shop/start", **fields, apart="yes") in ("/shop/runs/HELLO-002.2", "/board")
     assert view_run("HELLO-002.2", root=shop.root).policy.tree
 
 
-def test_what_an_agent_left_is_shown_restored_and_brought_back(shop: Project, over: Callable[..., World]) -> None:
+def test_what_takes_long_goes_on_and_is_shown_on_the_board(
+    shop: Project, over: Callable[..., World], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tested = threading.Event()
+
+    def start(*_: object) -> str:
+        assert tested.wait(60)
+        raise graph.TaskError("the base is not what it was", "Look at it.")
+
+    monkeypatch.setattr(projects, "_PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(starting, "_start", start)
+    browser = over(shop.root).browser("review")
+    fields = {"task": "Greet", "task_id": "HELLO-002", "scope": "src/**", "gate GATE-TESTS": "on"}
+    assert browser.post("/shop/start", **fields).headers["location"].endswith("/board")
+    assert "Now: start of HELLO-002" in browser.text("/board")
+    tested.set()
+    until = time.monotonic() + 60
+    while "Now: " in (board := browser.text("/board")):
+        assert time.monotonic() < until
+    for part in ("Not done: start of HELLO-002", "RUN601 the base is not what it was", "fix: Look at it."):
+        assert part in board
+
+
+def test_tests_are_restored_and_the_command_that_brings_back_what_was_there_is_shown(
+    shop: Project, over: Callable[..., World]
+) -> None:
     shop.runners = {"builder": working({**RIGHT, "tests/check.sh": WEAK})}
     run_id = shop.run().run_id
     browser = over(shop.root).browser("review")
     where = f"/shop/runs/{run_id}/restore"
-    assert ">Restore files…<" in browser.get(f"/shop/runs/{run_id}").text
-    assert "Nothing differs" in browser.text(where)
-    left = browser.get(f"{where}?as_left=1").text
-    assert "grep -qx hello src/greeting.txt" in left
-
-    def button(page: str) -> dict[str, str]:
-        return {
-            name: value.replace("&#34;", '"')
-            for name, value in re.findall(r'name="(paths|tree)" value="([^"]*)"', page)
-        }
-
-    done = browser.post(where, **button(left))
-    assert text_of(shop.root, "tests/check.sh") == WEAK
-    assert "1 file was written" in done.text
-    undo = re.findall(r'name="paths" value="([^"]*)"><input type="hidden" name="tree" value="(\w+)"', done.text)[0]
-    browser.post(where, paths=undo[0].replace("&#34;", '"'), tree=undo[1])
+    assert ">Restore tests and settings<" in browser.get(f"/shop/runs/{run_id}").text
+    assert "nothing differs" in browser.post(where).text
+    (shop.root / "tests/check.sh").write_text(WEAK)
+    done = browser.post(where)
     assert text_of(shop.root, "tests/check.sh") == FILES["tests/check.sh"]
-    assert browser.post(where, paths='["../x"]', tree="--help").status_code == 409
+    undo = re.findall(r"<code>interlock (.*)</code>", html.unescape(done.text))[0]
+    assert warm.interlock(shop.root, *shlex.split(undo)).returncode == 0
+    assert text_of(shop.root, "tests/check.sh") == WEAK
 
 
 def test_what_is_dismissed_comes_back_when_something_new_happens(shop: Project, over: Callable[..., World]) -> None:
@@ -119,7 +140,7 @@ def test_what_is_dismissed_comes_back_when_something_new_happens(shop: Project, 
     mark = re.findall(r'name="mark" value="([^"]+)"', page)[0]
     browser.post("/shop/dismiss", mark=mark)
     gone = over(shop.root).browser("review")
-    for part in ("<title>Inbox", "Nothing waits for you", "Dismissed: 1"):
+    for part in ("<title>Inbox", "Nothing waits for you"):
         assert part in gone.get("/").text
     Journal(journal_path(shop.root)).append(
         run_id, "new", "comment", {"by": "ann", "path": "a", "line": 1, "text": "x"}
@@ -155,17 +176,17 @@ def test_approved_runs_are_queued_held_moved_and_landed(shop: Project, over: Cal
         return re.findall(r"<strong>(\S+)</strong>", part)
 
     assert queue() == [first, second]
-    browser.post("/shop/queue", run=second, do="move", position="1", **{"from": "board"})
-    browser.post("/shop/queue", run=first, do="hold")
+    browser.post(f"/shop/runs/{second}/queue", do="move", position="1")
+    browser.post(f"/shop/runs/{first}/queue", do="hold")
     assert queue() == [second, first]
     for page in ("/board", f"/shop/runs/{first}"):
         assert ("Release" in browser.get(page).text, "held back" in browser.text(page).lower()) == (True, True)
-    assert led_to(browser, "/shop/land", run=first) == f"/shop/runs/{first}"
+    assert led_to(browser, "/shop/land", run=first) in (f"/shop/runs/{first}", "/board")
     commit = git(shop.root, "rev-parse", "HEAD").strip()
-    for text in (browser.text(f"/shop/runs/{first}"), browser.text("/board")):
-        assert commit[:12] in text
+    assert commit[:12] in browser.text(f"/shop/runs/{first}")
+    assert "landed on " in browser.text("/board")
     assert queue() == [second]
-    assert "LND" in browser.post("/shop/queue", run=first, do="hold").text
+    assert "LND" in browser.post(f"/shop/runs/{first}/queue", do="hold").text
 
 
 def test_an_abandoned_run_is_in_no_other_state_and_a_board_of_projects_names_them(
@@ -183,9 +204,9 @@ def test_an_abandoned_run_is_in_no_other_state_and_a_board_of_projects_names_the
 def test_a_session_that_may_only_read_has_no_button_and_does_nothing(shop: Project, over: Callable[..., World]) -> None:
     run_id = shop.run().run_id
     browser = over(shop.root).browser("read")
-    for path in ("start", "land", "queue", "dismiss", f"runs/{run_id}/restore"):
-        assert "WEB403" in browser.post(f"/shop/{path}", like=run_id, run=run_id, paths='["a"]', mark="x").text, path
-    for path in ("/", "/board", f"/shop/runs/{run_id}", f"/shop/runs/{run_id}/restore"):
+    for path in ("start", "land", "dismiss", f"runs/{run_id}/queue", f"runs/{run_id}/restore"):
+        assert "WEB403" in browser.post(f"/shop/{path}", like=run_id, run=run_id, mark="x").text, path
+    for path in ("/", "/board", f"/shop/runs/{run_id}"):
         assert 'method="post"' not in browser.get(path).text
 
 
@@ -204,6 +225,5 @@ def test_a_run_is_started_by_keyboard_and_its_page_comes_by_itself(shop: Project
             if page.evaluate("document.activeElement.textContent") == "Start":
                 break
         page.keyboard.press("Enter")
-        window.sees("This is under way")
-        page.wait_for_url("**/runs/TASK-001.1", timeout=30_000)
-        window.sees("builder is asked")
+        window.sees("Now: start of TASK-001")
+        window.sees("waits for builder")

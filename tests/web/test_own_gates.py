@@ -65,7 +65,7 @@ def test_a_report_and_the_pages_that_people_open_first_pass_the_accessibility_ga
     assert [row for row in faults_of(gate, "report.html", shop.root, Look(0.1)) if row not in UNDECIDED] == []
     with served(shop.root) as server:
         run, look = f"/shop/runs/{run_id}", Look(0.1, "light", Cookie(COOKIE, server.cookie()))
-        for path in ("/", "/board", run, f"{run}/restore?as_left=1"):
+        for path in ("/", "/board", run):
             rows = found(server, path, tmp_path, look, gate)
             assert [row for row in rows if row not in UNDECIDED] == [], path
 

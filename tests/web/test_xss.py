@@ -108,30 +108,11 @@ def pages_of(
         "no role": f"/{key}/runs/{real}/answer/{asked}",
         "no page": f"/{asked}",
         "no candidates": f"/{key}/candidates/{asked}",
-        "no base": f"/{key}/runs/{real}/restore",
-        "no job": f"/{key}/jobs/{asked}",
     }.items():
         yield name, browser.get(path).text
     said = text().encode("utf-8", "ignore").decode()
-    fields = dict.fromkeys(
-        (
-            *(
-                "output",
-                "reasons",
-                "inputs",
-                "outcome",
-                "ask_id",
-                "file",
-                "reason",
-                "lease",
-                "thread",
-                "task",
-                "task_id",
-            ),
-            *("scope", "may_change", "page", "models", "paths", "tree", "mark", "run"),
-        ),
-        said,
-    )
+    names = "output reasons inputs outcome ask_id file reason lease thread task task_id scope models mark run"
+    fields = dict.fromkeys(names.split(), said)
     for name, path in {
         "preview": f"/{key}/runs/{real}/answer/builder/preview",
         "preview of a text": f"/{key}/runs/{real}/answer/builder/preview",
@@ -141,7 +122,7 @@ def pages_of(
         "start": f"/{key}/start",
         "restore": f"/{key}/runs/{real}/restore",
         "dismiss": f"/{key}/dismiss",
-        "queue": f"/{key}/queue",
+        "queue": f"/{key}/runs/{real}/queue",
     }.items():
         more = {"text": said} if name == "preview of a text" else {}
         yield name, browser.post(path, **{**fields, **more}).text

@@ -70,19 +70,6 @@
     });
   }
 
-  // -- what is under way says how far it is in no journal, so it is asked; once it is over, the page leads on.
-  const polled = document.querySelector("[data-poll]");
-  const ask = async () => {
-    const answer = await fetch(location.href).catch(() => null);
-    if (answer && (answer.redirected || !answer.ok)) { location.reload(); return; }
-    const now = answer && parsed(await answer.text()).querySelector("[data-poll]");
-    // One that failed shows its form or its refusal at the same address.
-    if (answer && !now) { location.reload(); return; }
-    if (now && !polled.contains(document.activeElement)) polled.replaceChildren(...document.adoptNode(now).childNodes);
-    setTimeout(ask, 1000);
-  };
-  if (polled) setTimeout(ask, 1000);
-
   // -- changes: a click on the number of a line opens the form for a comment on it.
   document.addEventListener("click", (event) => {
     const number = event.target.closest("[data-pick]"), form = number && number.closest("[data-file]").querySelector(".comment");

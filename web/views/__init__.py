@@ -8,10 +8,8 @@ from interlock.web.views import (
     decisions,
     evidence,
     inbox,
-    jobs,
     journal,
     leases,
-    restore,
     run,
     starting,
     tickets,
@@ -19,10 +17,7 @@ from interlock.web.views import (
 
 __all__ = ["ROUTES"]
 
-_SCREENS = (
-    *(inbox, board, journal, leases, run, evidence, changes, decisions, tickets, actions),
-    *(restore, candidates, starting, jobs),
-)
+_SCREENS = (inbox, board, journal, leases, run, evidence, changes, decisions, tickets, actions, candidates, starting)
 
 ROUTES = tuple(route for screen in _SCREENS for route in screen.ROUTES)
 """Every address but those of files and events; the first that fits answers."""

@@ -1,6 +1,8 @@
-"""What a person does to a run: answer for a role, take it on, abandon it."""
+"""What a person does to a run: answer for a role, take it on, abandon it, restore files, land it, order the queue."""
 
-from collections.abc import Callable
+import shlex
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -9,6 +11,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from interlock import graph
+from interlock.core.text import count, few, whole
 from interlock.web.access import session_of
 from interlock.web.answer_form import Asked, asked, composed, hand_in, judged
 from interlock.web.errors import PageError
@@ -129,6 +132,50 @@ def abandon(request: Request) -> Response:
     return _back(request, project, view)
 
 
+def restore(request: Request) -> Response:
+    """Make files what they were when a run began, as `interlock restore` does, and say how to undo it."""
+    allowed(request, "review")
+    project, view = _run(request)
+    wanted = graph.restoring(project.root, view)
+    done = wanted.apply()
+    undo = f"interlock restore {view.run_id} {shlex.join(done)} --tree {wanted.now}"
+    return page(request, "restored.html", {"project": project, "run_id": view.run_id, "done": done, "undo": undo})
+
+
+def land(request: Request) -> Response:
+    """Land a run, or the whole queue."""
+    allowed(request, "review")
+    project = site_of(request).project(request.path_params["project"])
+    run_id = request.scope["form"].get("run", "")
+    runs = [run_id] if run_id else [each.run_id for each in project.queue() if not each.held]
+    there = f"/{project.key}/runs/{quote(run_id)}" if run_id else "/board"
+    title = f"landing of {run_id or count(runs, 'run')}"
+    return redirect(request, project.do(title, partial(_land, project, runs, there)))
+
+
+def _land(project: Project, runs: Sequence[str], there: str) -> str:
+    refused = [row for row in graph.land(project.root, runs) if row.state != "landed"]
+    if refused:
+        why = [
+            f"{few(row.run_ids)}: {row.state}, {row.message} {few(row.files or row.tests)}".strip() for row in refused
+        ]
+        fixes = dict.fromkeys(row.fix for row in refused)
+        raise PageError(refused[0].code or "WEB409", "; ".join(why), " ".join(fixes))
+    return there
+
+
+def queue(request: Request) -> Response:
+    """Hold a run back, release it, or move it in the queue."""
+    allowed(request, "review")
+    project, view = _run(request)
+    form = request.scope["form"]
+    if form.get("do") == "move":
+        graph.move(project.root, view.run_id, whole(form.get("position"), 1))
+    else:
+        graph.hold(project.root, view.run_id, form.get("do") == "hold")
+    return redirect(request, "/board")
+
+
 def _back(request: Request, project: Project, view: graph.RunView) -> Response:
     return redirect(request, f"/{project.key}/runs/{quote(view.run_id)}")
 
@@ -143,4 +190,7 @@ ROUTES: Final = (
     _post("answer/{role}", submit),
     _post("resume", resume),
     _post("abandon", abandon),
+    _post("restore", restore),
+    _post("queue", queue),
+    Route("/{project}/land", land, methods=["POST"]),
 )

@@ -1,6 +1,6 @@
 """The board: all runs and tickets, the one that changed last first."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -8,11 +8,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from interlock import graph
 from interlock.core.errors import InterlockError
 from interlock.envelope.protocol import STATUSES
 from interlock.graph.feed import Row
-from interlock.web.jobs import Job
 from interlock.web.pages import page, page_number, site_of
 from interlock.web.projects import Project, Site
 
@@ -21,32 +19,11 @@ PAGE_ROWS: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One row as it is shown; `next` is what happens next, in words, which changes while it `moves`."""
+    """One row as it is shown; `next` is what happens next, in words."""
 
     project: Project
     row: Row
     next: str
-    moves: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Queue:
-    """What waits to land in a project, what is under way there, and the run that landed last."""
-
-    project: Project
-    runs: Sequence[graph.Queued]
-    jobs: Sequence[Job]
-    last: Row | None
-
-
-def _queue(project: Project) -> Queue:
-    landed = [row for row in project.feed.newest() if row.landed]
-    last = max(landed, key=lambda row: row.landed["at"], default=None)
-    return Queue(project, project.queue(), project.jobs.running(), last)
-
-
-def _place(at: int, each: graph.Queued) -> str:
-    return "held back" if each.held else f"to land, number {at}"
 
 
 def found_rows(site: Site, wanted: Mapping[str, str]) -> list[tuple[Project, Row]]:
@@ -83,12 +60,12 @@ def _filter(wanted: Mapping[str, str]) -> Callable[[Row], bool] | None:
     return fits
 
 
-def next_step(project: Project, row: Row, queued: Mapping[str, str]) -> str:
-    """Return what happens next to a run, in a few words; `queued` has those of runs that are to land."""
+def next_step(project: Project, row: Row) -> str:
+    """Return what happens next to a run, in a few words."""
     if row.landed:
         return f"landed on {row.landed['target']}"
     if row.over:
-        return queued.get(row.run, "")
+        return ""
     if row.kind == "ticket":
         return "waits for its agent"
     try:
@@ -105,10 +82,6 @@ def next_step(project: Project, row: Row, queued: Mapping[str, str]) -> str:
     return project.at_work(row.run) or ("not started" if view.phase == "new" else "cut off")
 
 
-def _moves(project: Project, row: Row) -> bool:
-    return row.kind == "task" and not row.over and graph.RunStore(project.root, row.run).driven()
-
-
 def board(request: Request) -> Response:
     """Show the board."""
     site = site_of(request)
@@ -117,16 +90,10 @@ def board(request: Request) -> Response:
     rows = found_rows(site, wanted)
     at = page_number(request)
     shown = rows[(at - 1) * PAGE_ROWS : at * PAGE_ROWS]
-    queues = [_queue(project) for key, project in site.projects.items() if wanted.get("project") in (None, "", key)]
-    queued = {
-        queue.project.key: {each.run_id: _place(at, each) for at, each in enumerate(queue.runs, 1)} for queue in queues
-    }
-    items = [
-        Item(project, row, next_step(project, row, queued[project.key]), _moves(project, row)) for project, row in shown
-    ]
+    items = [Item(project, row, next_step(project, row)) for project, row in shown]
     values: dict[str, Any] = {
         "items": items,
-        "queues": [queue for queue in queues if queue.runs or queue.jobs or queue.last],
+        "queues": [(project, project.queue(), [*project.said()]) for project in site.projects.values()],
         "count": len(rows),
         "at": at,
         "pages": max(1, -(-len(rows) // PAGE_ROWS)),

@@ -4,7 +4,6 @@ What a person dismissed is kept in `.interlock/dismissed.json`, until something 
 """
 
 import json
-from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -15,7 +14,6 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from interlock.core.files import write_atomically
-from interlock.core.locks import locked
 from interlock.graph import Wait, state_dir
 from interlock.web.errors import PageError
 from interlock.web.pages import page, redirect, site_of
@@ -29,7 +27,7 @@ _DISMISSED: Final = "dismissed.json"
 class Item:
     """One thing that waits: its `kind`, what it is about, what is to be done, since when, and where to do it.
 
-    `mark` is another one as soon as anything happens to it, so that what was `dismissed` comes back then.
+    `mark` is another one as soon as anything happens to it, so that what was dismissed comes back then.
     """
 
     kind: str
@@ -39,19 +37,23 @@ class Item:
     since: str
     path: str
     mark: str
-    dismissed: bool
 
 
 def waiting_items(site: Site) -> list[Item]:
-    """Return what waits for a person, the newest first, also what was dismissed."""
+    """Return what waits for a person, the newest first, but for what was dismissed."""
     site.refresh()
     items: list[Item] = []
     for project in site.projects.values():
-        gone = dismissed(project.root)
+        gone = _dismissed(project.root)
         for wait, since in project.waiting():
-            mark, path = f"{wait.key} {since}", f"/{project.key}{_path(wait)}"
-            items.append(Item(wait.kind, project, wait.file or wait.run, wait.text, since, path, mark, mark in gone))
+            mark, path = _mark(wait, since), f"/{project.key}{_path(wait)}"
+            if mark not in gone:
+                items.append(Item(wait.kind, project, wait.file or wait.run, wait.text, since, path, mark))
     return sorted(items, key=lambda item: item.since, reverse=True)
+
+
+def _mark(wait: Wait, since: str) -> str:
+    return f"{wait.key} {since}"
 
 
 def _path(wait: Wait) -> str:
@@ -67,38 +69,28 @@ def _path(wait: Wait) -> str:
 def inbox(request: Request) -> Response:
     """Show the inbox."""
     site = site_of(request)
-    items = waiting_items(site)
-    shown, gone = ([item for item in items if item.dismissed is which] for which in (False, True))
-    return page(request, "inbox.html", {"items": shown, "gone": gone})
+    return page(request, "inbox.html", {"items": waiting_items(site)})
 
 
 def dismiss_item(request: Request) -> Response:
-    """Put one thing out of the inbox, or bring it back."""
+    """Put one thing out of the inbox."""
     allowed(request, "review")
-    site = site_of(request)
-    project, form = site.project(request.path_params["project"]), request.scope["form"]
-    marks = [item.mark for item in waiting_items(site) if item.project is project]
-    if form.get("mark") not in marks:
+    project = site_of(request).project(request.path_params["project"])
+    mark, marks = request.scope["form"].get("mark"), [_mark(*each) for each in project.waiting()]
+    if mark not in marks:
         raise PageError("WEB409", "this waits for nobody any more", "Go back to the inbox, and reload it.")
-    dismiss(project.root, form["mark"], marks, on=form.get("back") != "yes")
+    # What is not open any more is forgotten, so that the file stays small.
+    kept = [mark, *(each for each in _dismissed(project.root) if each in marks)]
+    write_atomically(state_dir(project.root) / _DISMISSED, json.dumps(kept).encode(), durable=False)
     return redirect(request, "/")
 
 
-def dismissed(root: Path) -> frozenset[str]:
+def _dismissed(root: Path) -> frozenset[str]:
     """Return the marks of what was dismissed; none where the file cannot be read, so that nothing stays hidden."""
     try:
         return frozenset(map(str, json.loads((root / ".interlock" / _DISMISSED).read_bytes())))
     except (OSError, ValueError, TypeError):
         return frozenset()
-
-
-def dismiss(root: Path, mark: str, open_marks: Collection[str], *, on: bool) -> None:
-    """Dismiss one thing, or bring it back."""
-    path = state_dir(root) / _DISMISSED
-    with path.with_suffix(".lock").open("ab") as file, locked(file):
-        # What is not open any more is forgotten, so that the file stays small.
-        kept = {each for each in dismissed(root) if each in open_marks} - {mark}
-        write_atomically(path, json.dumps(sorted({*kept, mark} if on else kept)).encode(), durable=False)
 
 
 ROUTES: Final = (

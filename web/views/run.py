@@ -17,7 +17,7 @@ from interlock.web.errors import PageError
 from interlock.web.event_text import Said, said
 from interlock.web.pages import page, site_of
 from interlock.web.projects import Project, reading
-from interlock.web.views.candidates import candidates_of, task_of
+from interlock.web.views.candidates import task_of
 from interlock.web.views.changes import changed_files
 
 LOG_LINES: Final = 200
@@ -52,14 +52,13 @@ class TextLine:
 def run_values(project: Project, run_id: str) -> dict[str, Any]:
     """Return all that is shown of a run; a run whose folder is gone is shown from its journal lines."""
     row = project.row(run_id)
-    of = task_of(row.name) or row.name
     lines = project.feed.lines_of.get(run_id, ())
     entries, logged = project.feed.read(lines), project.feed.log_lines(run_id)
     waiting: list[str] = []
     question: graph.Question | None = None
     # What a person may do is known once the state is read, and stays empty where it cannot be.
     can: set[str] = set()
-    queued, landed = None, None
+    queued = None
     try:
         view = project.view(run_id)
         explained = graph.explain_run(view, project.root)
@@ -73,10 +72,6 @@ def run_values(project: Project, run_id: str) -> dict[str, Any]:
             can |= {"restore"} if graph.base_of(view.policy.sealing) and not view.policy.tree else set()
         if view.status == "APPROVED":
             queued = next((each for each in project.queue() if each.run_id == run_id), None)
-            # Where a kill cut the line off, git knows it.
-            landed = row.landed or (
-                graph.landed_of(project.root, run_id) if view.policy.commit and not queued else None
-            )
     except InterlockError as error:
         explained = {
             "why": f"Its state cannot be read: {error.message}",
@@ -101,8 +96,7 @@ def run_values(project: Project, run_id: str) -> dict[str, Any]:
         "at_work": project.at_work(run_id) if explained["driven"] else "",
         "can": can,
         "queued": queued,
-        "landed": landed,
-        "candidates": of if of and candidates_of(project, of) else "",
+        "candidates": task_of(row.name),
     }
 
 

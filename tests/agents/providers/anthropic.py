@@ -44,7 +44,7 @@ class Anthropic(Provider):
     def answer(self, request: Request, reply: Reply) -> Body:
         blocks = self._blocks(reply)
         message: dict[str, Any] = {
-            "id": "msg_scripted",
+            "id": self.new_id("msg"),
             "type": "message",
             "role": "assistant",
             "model": request.json["model"],
