@@ -2,15 +2,18 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+from interlock.core.errors import InterlockError
 from interlock.core.text import few
 from interlock.gates.config import load_config
 from interlock.gates.sealed import place_of
-from interlock.graph.engine.folder import beside_run, journal_path
+from interlock.graph.engine.folder import beside_run, journal_path, runs_of
 from interlock.graph.errors import GraphError, UnknownRunError
-from interlock.graph.landing.lander import Lander, Landing
+from interlock.graph.landing.lander import Lander, Landing, refused
 from interlock.graph.landing.queue import LANDED, landed_of
 from interlock.graph.landing.rebuild import conflict_of, rebuild
 from interlock.graph.landing.repository import Repository
@@ -19,6 +22,7 @@ from interlock.graph.landing.work import Approved, Member, approved, member_of
 from interlock.graph.task.clone import remove_tree
 from interlock.graph.task.progress import Notice
 from interlock.graph.task.record import bounded
+from interlock.graph.task.runs import view_run
 from interlock.graph.task.store import RunStore
 from interlock.journal import Journal
 
@@ -63,8 +67,7 @@ def land(
         try:
             before = landed_of(root, run_id)
             if before is not None and repository.has(before.commit):
-                landing = Landing((run_id,), "landed", before.commit, message="it has landed before")
-                found.append(replace(landing, target=repository.target))
+                found.append(Landing((run_id,), "landed", before.commit, repository.target, how="before"))
                 _record(root, repository, found[-1])
                 continue
             runs[run_id] = approved(root, run_id)
@@ -72,23 +75,15 @@ def land(
         except UnknownRunError:
             raise
         except GraphError as error:
-            refused = Landing((run_id,), "refused", message=error.message, fix=error.fix, code=error.code)
-            found.append(replace(refused, target=repository.target))
-    lander = Lander(
-        repository,
-        SealedJudge(root, runs, said),
-        batch or settings.batch,
-        said,
-        lambda landing: _record(root, repository, landing),
-    )
+            found.append(replace(refused([run_id], error), target=repository.target))
+    judge, of_run = SealedJudge(root, runs, said), {member.run_id: member for member in members}
+    lander = Lander(repository, judge, batch or settings.batch, said, partial(_record, root, repository))
     for landing in lander.land(members):
-        said(landing.run_ids, landing.state + (f": {landing.message}" if landing.message else ""))
-        ended = landing
+        said(landing.run_ids, landing.state)
         if landing.state == "conflict":
-            member = next(each for each in members if each.run_id in landing.run_ids)
-            run = runs[member.run_id]
-            ended = _rebuilt(root, repository, run, member, landing, begins=rebuilds and bool(run.policy.tree))
-        found.append(ended)
+            member = of_run[landing.run_ids[0]]
+            landing = _rebuilt(root, repository, runs[member.run_id], member, landing, begins=rebuilds)  # noqa: PLW2901
+        found.append(landing)
     return found
 
 
@@ -109,12 +104,19 @@ def _rebuilt(
     root: Path, repository: Repository, run: Approved, member: Member, landing: Landing, *, begins: bool
 ) -> Landing:
     """Return a conflict with what changed the files on the other side, and with the run that was begun for it."""
-    conflict = conflict_of(repository, run, member, landing.files)
-    landing = replace(landing, message=f"{landing.message}; changed there by {few(conflict.others)}")
-    if not begins:
-        return landing
+    conflict, finding = conflict_of(repository, run, member, landing.files), landing.finding
+    assert finding is not None
+    finding = finding._replace(message=f"{finding.message}, by {few(conflict.others)}")
+    later = takewhile(lambda each: each != run.run_id, runs_of(root, "runs", run.task.task_id))
+    if at_work := [each for each in later if view_run(each, root=root).phase != "done"]:
+        fix = f"Run {at_work[0]} of the task takes it up: `interlock resume {at_work[0]}`."
+        return replace(landing, finding=finding._replace(fix=fix))
+    # The files of a run in the checkout lie there, for the person who works in it.
+    if not begins or not run.policy.tree:
+        return replace(landing, finding=finding)
     try:
         new = rebuild(root, run, conflict)
-    except GraphError as error:
-        return replace(landing, message=f"{landing.message}; no new run: {error.message}", fix=error.fix)
-    return replace(landing, rebuilt=new, fix=f"Run {new} does it anew: `interlock resume {new}`.")
+    except InterlockError as error:
+        return replace(landing, finding=finding._replace(message=f"{finding.message}; {error.message}", fix=error.fix))
+    fix = f"Run {new} of the task takes it up: `interlock resume {new}`."
+    return replace(landing, rebuilt=new, finding=finding._replace(fix=fix))

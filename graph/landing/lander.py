@@ -2,8 +2,8 @@
 
 Nothing here knows how a tree is judged: a `Judge` is given, so that the same order serves any judge.
 
-What must never happen: the target is at a commit whose tree was not judged; a commit is judged against anything but what
-has landed; a failure is taken back without a word.
+What must never happen: the target is at a commit whose tree was not judged; a commit is judged against anything but
+what has landed; a failure is taken back without a word.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -11,13 +11,15 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from interlock.core.errors import InterlockError
+from interlock.core.finding import Finding
 from interlock.core.text import count, few
-from interlock.graph.errors import CONFLICT, GIT, RED, UNJUDGED, UNLANDABLE
+from interlock.graph.errors import CODES, CONFLICT, GIT, RED, UNJUDGED, UNLANDABLE, GraphError
 from interlock.graph.landing.repository import Repository
 from interlock.graph.landing.work import Member, message_of
 
 _TRIES: Final = 5
 """So often the target may move while a tree is judged."""
+_MAX_NAMED: Final = 10
 _BISECTED_TO: Final = 4
 """A red batch of at most so many is tried one by one."""
 
@@ -28,32 +30,16 @@ class Verdict(NamedTuple):
     Args:
         ok: Whether it may land.
         tests: The tests that fail, or the gates where tests are not known one by one.
-        message: Why not.
+        why: Why not.
         unjudged: Files that differ from the target and that no gate took from the work: another run says the same.
         how: `again`, `kept` from an earlier judgement of the same trees, or `run`: it is the tree that the run judged.
     """
 
     ok: bool
     tests: tuple[str, ...] = ()
-    message: str = ""
+    why: str = ""
     unjudged: tuple[str, ...] = ()
-    how: Literal["again", "kept", "run"] = "again"
-
-
-class Merge(NamedTuple):
-    """A merged tree to be judged: the commit that would land, where the target is, and whose work it is."""
-
-    head: str
-    commit: str
-    members: tuple[Member, ...]
-
-
-Judge: TypeAlias = Callable[[Merge], Verdict]
-"""Judges a merged tree.
-
-Raises:
-    InterlockError: It cannot be judged; what is wrong is no fault of the work.
-"""
+    how: str = "again"
 
 
 @dataclass(frozen=True)
@@ -67,10 +53,9 @@ class Landing:
         files: The files that conflict, or that no gate judged.
         tests: The tests that fail on the merged tree.
         flaky: The tests that failed once and passed on the same tree then.
-        message: What is to be said of it.
-        fix: What to do.
-        code: The code of a refusal.
-        how: How it was judged; see `Verdict`.
+        how: How what has landed was judged, as in `Verdict`; `before` and `there` where nothing was to be done: it had
+            landed, or the target had its changes.
+        finding: Why it has not landed, and what to do.
         rebuilt: The run that was begun because of a conflict.
     """
 
@@ -81,23 +66,69 @@ class Landing:
     files: tuple[str, ...] = ()
     tests: tuple[str, ...] = ()
     flaky: tuple[str, ...] = ()
-    message: str = ""
-    fix: str = ""
-    code: str = ""
     how: str = ""
+    finding: Finding | None = None
     rebuilt: str = ""
+
+    @property
+    def message(self) -> str:
+        """Why it has not landed; empty where it has."""
+        return "" if self.finding is None else self.finding.message
+
+    @property
+    def code(self) -> str:
+        """The code of why it has not landed."""
+        return "" if self.finding is None else self.finding.code
+
+    @property
+    def fix(self) -> str:
+        """What to do where it has not landed."""
+        return "" if self.finding is None else self.finding.fix
 
 
 @dataclass
-class _Group:
-    """Members merged in order on the target: the last commit, and those that did not get so far."""
+class Merge:
+    """Members merged in order on the target: what is judged, and those that did not get so far.
+
+    Args:
+        head: Where the target is.
+        commit: The commit that would land.
+        tree: Its tree.
+        members: Whose work it has.
+        ended: How it ended for others.
+        later: Those that conflict with these members alone.
+    """
 
     head: str
-    commit: str = ""
-    tree: str = ""
+    commit: str
+    tree: str
     members: list[Member] = field(default_factory=list[Member])
     ended: list[Landing] = field(default_factory=list[Landing])
     later: list[Member] = field(default_factory=list[Member])
+
+
+Judge: TypeAlias = Callable[[Merge], Verdict]
+"""Judges a merged tree.
+
+Raises:
+    InterlockError: It cannot be judged; what is wrong is no fault of the work.
+"""
+
+
+class _Red(NamedTuple):
+    """A batch that failed: its tree, and the tests."""
+
+    tree: str
+    tests: tuple[str, ...]
+
+
+def refused(runs: Sequence[str], error: InterlockError) -> Landing:
+    """Return that runs have not landed because of an error."""
+    return Landing(tuple(runs), "refused", finding=Finding(error.code, "error", "", error.message, fix=error.fix))
+
+
+def _finding(code: str, message: str, found: Sequence[str], fix: str) -> Finding:
+    return Finding(code, "error", "", message, few(found, _MAX_NAMED), CODES[code].title, fix)
 
 
 @dataclass
@@ -125,138 +156,138 @@ class Lander:
             while waiting and len(group) < self.batch and not (group[0].alone or waiting[0].alone):
                 group.append(waiting.pop(0))
             later = list[Member]()
-            yield from self._land(group, frozenset(), (), later)
+            yield from self._land(group, None, later)
             # Those that conflict with others of their group alone: what became of these is known now.
             waiting[:0] = later
 
-    def _land(
-        self, group: Sequence[Member], failed: frozenset[str], doubtful: tuple[str, ...], later: list[Member]
-    ) -> Iterator[Landing]:
+    def _land(self, group: Sequence[Member], red: _Red | None, later: list[Member]) -> Iterator[Landing]:
         """Land a group.
 
         Args:
             group: The members.
-            failed: The tests that failed on a batch with these members.
-            doubtful: The same, if all others of that batch have landed: if these land too, its tree has passed.
-            later: Takes the members that conflict with others of the group.
+            red: The batch that failed and that the group is a part of.
+            later: Takes the members that conflict with others of the group alone.
         """
+        flaky = dict[str, None]()
         for _ in range(_TRIES):
-            ended, refusal, moved = list[Landing](), None, False
-            merge, verdict, flaky = None, Verdict(ok=False), tuple[str, ...]()
+            made, error, moved = None, None, False
+            verdict = Verdict(ok=False, tests=() if red is None else red.tests)
             try:
                 self.repository.follow_remote()
                 made = self._merged(group)
-                ended, group = made.ended, made.members
+                group = made.members
+                # Of a batch whose others have landed the very tree has failed: only parts of it can pass.
+                if group and (red is None or made.tree != red.tree or len(group) == 1):
+                    verdict = self._judged(made, red, flaky)
+                    moved = verdict.ok and self.repository.advance(made.commit, made.head)
+            except InterlockError as caught:
+                error = caught
+            if made is not None:
                 later += made.later
-                if group:
-                    merge = Merge(made.head, made.commit, tuple(group))
-                    verdict, flaky = self._judged(merge, failed)
-                    moved = verdict.ok and self.repository.advance(merge.commit, merge.head)
-            except InterlockError as error:
-                refusal = error
-            yield from map(self._said, ended)
+                yield from map(self._said, made.ended)
             runs = tuple(member.run_id for member in group)
-            if refusal is not None:
-                text, fix, code = refusal.message, refusal.fix, refusal.code
-                yield self._said(Landing(runs, "refused", message=text, fix=fix, code=code))
-            elif merge is None:
+            if error is not None:
+                yield self._said(refused(runs, error))
+            elif made is None or not group:
                 return
             elif moved:
-                flaky = flaky or doubtful
-                yield self._said(Landing(runs, "landed", commit=merge.commit, flaky=flaky, how=verdict.how))
+                yield self._said(Landing(runs, "landed", made.commit, flaky=tuple(flaky), how=verdict.how))
             elif not verdict.ok and len(group) > 1:
-                yield from self._split(group, verdict, later)
+                self.notice(runs, f"red together: {few(verdict.tests) or verdict.why}")
+                for part in self._parts(group, verdict.tests):
+                    yield from self._land(part, _Red(made.tree, verdict.tests), later)
             elif not verdict.ok:
                 yield self._said(self._red(group[0], verdict))
             else:
                 self.notice(runs, f"{self.repository.target} moved meanwhile; it is merged and judged again")
                 continue
             return
-        text, fix = f"{self.repository.target} moved {_TRIES} times", "Land again when nobody else moves it."
-        yield self._said(Landing(tuple(row.run_id for row in group), "refused", message=text, fix=fix, code=GIT))
+        moves = GraphError(f"{self.repository.target} moved {_TRIES} times", "Land again when nobody moves it.", GIT)
+        yield self._said(refused([member.run_id for member in group], moves))
 
-    def _merged(self, group: Sequence[Member]) -> _Group:
+    def _merged(self, group: Sequence[Member]) -> Merge:
         """Merge members one after another; the commit has the target and all of their commits as parents."""
         repository = self.repository
         head = repository.head()
-        made = _Group(head, head, repository.tree_of(head))
+        made = Merge(head, head, repository.tree_of(head))
         for member in group:
             run = (member.run_id,)
             common = repository.common(head, member.work)
             if common == member.work:
-                brought = repository.bringer_of(member.work)
-                made.ended.append(Landing(run, "landed", commit=brought, message="it has landed before"))
+                made.ended.append(Landing(run, "landed", repository.bringer_of(member.work), how="before"))
                 continue
             # Else the merge would bring commits that are none of the run's work.
             if common != member.parent:
-                text = f"it began from commit {member.parent[:12]}, which {repository.target} does not have"
-                fix = (
-                    f"Take its work over by hand: `interlock commit {run[0]}` and `git cherry-pick interlock/{run[0]}`."
-                )
-                made.ended.append(Landing(run, "refused", message=text, fix=fix, code=UNLANDABLE))
+                text = f"it began from a commit that {repository.target} does not have"
+                fix = f"Take its work over by hand: `interlock commit {run[0]}`, `git cherry-pick interlock/{run[0]}`."
+                finding = _finding(UNLANDABLE, text, [member.parent[:12]], fix)
+                made.ended.append(Landing(run, "refused", finding=finding))
                 continue
             tree, conflicts = repository.merge(made.commit, member.work)
             if conflicts and made.members:
-                made.later.append(member)
-                continue
+                # With others of the group, which may not land, or with what has landed.
+                conflicts = repository.merge(head, member.work).conflicts
+                if not conflicts:
+                    made.later.append(member)
+                    continue
             if conflicts:
-                text = f"it conflicts with what has landed on {repository.target} in {few(conflicts)}"
                 fix = f"Start a new run of the task on {repository.target}, or merge by hand: {_by_hand(member)}"
-                made.ended.append(Landing(run, "conflict", files=conflicts, message=text, fix=fix, code=CONFLICT))
-                continue
-            if tree == made.tree and not made.members:
-                text = f"{repository.target} has its changes already"
-                made.ended.append(Landing(run, "landed", commit=head, message=text))
-                continue
-            made.members.append(member)
-            made.tree = tree
-            # The next one is merged with this; where there is no next one, it is the commit itself that lands.
-            made.commit = member.work if member.parent == head and len(made.members) == 1 else self._commit(made)
+                text = f"it conflicts with what has landed on {repository.target}"
+                finding = _finding(CONFLICT, text, conflicts, fix)
+                made.ended.append(Landing(run, "conflict", files=conflicts, finding=finding))
+            elif tree == made.tree and not made.members:
+                made.ended.append(Landing(run, "landed", head, how="there"))
+            else:
+                made.members.append(member)
+                made.tree = tree
+                # The next one is merged with this; where there is no next one, it is the commit itself that lands.
+                is_first = member.parent == head and len(made.members) == 1
+                made.commit = member.work if is_first else self._commit(made)
         return made
 
-    def _commit(self, made: _Group) -> str:
+    def _commit(self, made: Merge) -> str:
         members = made.members
-        subject, trailers = members[0].subject, [row for member in members for row in member.trailers]
+        text, trailers = members[0].subject, [row for member in members for row in member.trailers]
         if len(members) > 1:
-            subject = "\n".join([f"Land {len(members)} runs", "", *(f"- {member.subject}" for member in members)])
-        message = message_of(subject, tuple(dict.fromkeys(trailers)))
+            text = "\n".join([f"Land {len(members)} runs", "", *(f"- {member.subject}" for member in members)])
+        message = message_of(text, tuple(dict.fromkeys(trailers)))
         return self.repository.commit(made.tree, (made.head, *(member.work for member in members)), message)
 
-    def _judged(self, merge: Merge, failed: frozenset[str]) -> tuple[Verdict, tuple[str, ...]]:
-        """Return the verdict on a merged tree, and the tests that failed at first; one that fails alone has two runs."""
-        runs = [member.run_id for member in merge.members]
+    def _judged(self, made: Merge, red: _Red | None, flaky: dict[str, None]) -> Verdict:
+        """Return the verdict on a merged tree; `flaky` takes the tests that failed on this tree before they passed."""
+        runs = [member.run_id for member in made.members]
         self.notice(runs, f"judging {count(runs, 'run')} on {self.repository.target}")
-        verdict = self.judge(merge)
+        verdict = self.judge(made)
+        if verdict.ok:
+            flaky |= dict.fromkeys(red.tests if red is not None and red.tree == made.tree else ())
+            return verdict
         # What failed in the batch, too, has failed twice.
-        known = verdict.unjudged or (verdict.tests and failed.issuperset(verdict.tests))
-        if verdict.ok or known or len(runs) > 1:
-            return verdict, ()
-        self.notice(runs, f"failed: {few(verdict.tests) or verdict.message}; once more")
-        again = self.judge(merge)
-        return again, (verdict.tests or ("the gate",)) if again.ok else ()
+        known = verdict.tests and red is not None and {*red.tests}.issuperset(verdict.tests)
+        if len(runs) > 1 or verdict.unjudged or known:
+            return verdict
+        self.notice(runs, f"failed: {few(verdict.tests) or verdict.why}; once more")
+        again = self.judge(made)
+        flaky |= dict.fromkeys(verdict.tests if again.ok else ())
+        return again
 
-    def _split(self, members: Sequence[Member], verdict: Verdict, later: list[Member]) -> Iterator[Landing]:
-        """Land the parts of a red batch: halves, or one by one."""
-        self.notice([row.run_id for row in members], f"red together: {few(verdict.tests) or verdict.message}")
-        size = 1 if len(members) <= _BISECTED_TO else (len(members) + 1) // 2
-        all_landed = True
-        for first in range(0, len(members), size):
-            doubtful = verdict.tests if all_landed and first + size >= len(members) else ()
-            before = len(later)
-            for landing in self._land(members[first : first + size], frozenset(verdict.tests), doubtful, later):
-                all_landed = all_landed and landing.state == "landed"
-                yield landing
-            all_landed = all_landed and len(later) == before
+    def _parts(self, group: Sequence[Member], tests: Sequence[str]) -> list[Sequence[Member]]:
+        """Return a red batch without those who changed a file of its failing tests, and these; else its halves."""
+        files = {test.partition("::")[0] for test in tests}
+        suspects = [row for row in group if not files.isdisjoint(self.repository.changes(row.parent, row.work))]
+        if 0 < len(suspects) < len(group):
+            return [[row for row in group if row not in suspects], suspects]
+        size = 1 if len(group) <= _BISECTED_TO else (len(group) + 1) // 2
+        return [group[first : first + size] for first in range(0, len(group), size)]
 
     def _red(self, member: Member, verdict: Verdict) -> Landing:
-        run = (member.run_id,)
-        if verdict.unjudged:
-            text = f"no gate judges {few(verdict.unjudged)}, which would land: {verdict.message}"
-            fix = f"Look at them and merge by hand: {_by_hand(member)}"
-            return Landing(run, "refused", files=verdict.unjudged, message=text, fix=fix, code=UNJUDGED)
-        text = verdict.message or f"what passed in the run fails together with what has landed: {few(verdict.tests)}"
+        run, files = (member.run_id,), verdict.unjudged
+        if files:
+            text = f"no gate judges files that would land: {verdict.why}"
+            finding = _finding(UNJUDGED, text, files, f"Look at them and merge by hand: {_by_hand(member)}")
+            return Landing(run, "refused", files=files, finding=finding)
+        text = verdict.why or "what passed in the run fails together with what has landed"
         fix = f"Start a new run of the task on {self.repository.target}: `interlock run TASK.toml`."
-        return Landing(run, "red", tests=verdict.tests, message=text, fix=fix, code=RED)
+        return Landing(run, "red", tests=verdict.tests, finding=_finding(RED, text, verdict.tests, fix))
 
     def _said(self, landing: Landing) -> Landing:
         """Return a landing with its target; what has landed is recorded."""

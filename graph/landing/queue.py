@@ -43,18 +43,20 @@ class Landed(NamedTuple):
 
 
 def queue_of(root: Path) -> list[Queued]:
-    """Return the runs that can land, in the order in which they do."""
-    approved, landed = dict[str, str](), set[str]()
+    """Return the runs that can land, in the order in which they do: of each task the one that was approved last."""
+    tasks, approved, landed = dict[str, str](), dict[str, str](), set[str]()
     for entry in Journal(journal_path(root)).entries():
-        if entry.type == "status":
-            approved.pop(entry.run, None)
-            if entry.data["to"] == "APPROVED":
-                approved[entry.run] = entry.at
+        if entry.type == "run_started":
+            tasks[entry.run] = entry.data["task"]["task_id"]
+        elif entry.type == "status" and entry.data["to"] == "APPROVED":
+            approved[entry.run] = entry.at
         elif entry.type == LANDED and is_beside(entry.run):
             landed.add(entry.run.removesuffix(beside_run("")))
+    newest = {tasks.get(run_id, run_id): run_id for run_id in approved}
+    waiting = ({*newest.values()} - landed) & {*list_runs(root, "runs")}
+    waiting -= _landed_unsaid(root).keys() if waiting else set()
     changed, found = _changed(root), list[Queued]()
-    cut_off = _landed_unsaid(root) if approved.keys() - landed else {}
-    for run_id in {*list_runs(root, "runs")} & approved.keys() - landed - cut_off.keys():
+    for run_id in waiting:
         with suppress(RunDamagedError):
             task, policy, _ = RunStore(root, run_id).load()
             # A run of a project without git, or of an earlier version, has no commit that its work could be put on.

@@ -15,7 +15,6 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
-from interlock.core.text import few
 from interlock.envelope.protocol import GateSpec
 from interlock.gates.sealed import GateCase, Seal, SealError, Store, Work, freeze, judge, place_of, write
 from interlock.graph.errors import UNJUDGED, GraphError
@@ -80,7 +79,7 @@ class SealedJudge:
             unjudged = set(held) if unjudged is None else unjudged & held.keys()
             reasons = dict(held)
         if unjudged:
-            return Verdict(ok=False, message=reasons[min(unjudged)], unjudged=tuple(sorted(unjudged)))
+            return Verdict(ok=False, why=reasons[min(unjudged)], unjudged=tuple(sorted(unjudged)))
         return Verdict(ok=True, how="again" if "again" in how else "kept")
 
     def _gate(
@@ -112,5 +111,5 @@ class SealedJudge:
         log = f"{self.store.folder}/landing/{gate.id}.log"
         write(log, done.execution.output.finish()[0])
         tests = tuple(dict.fromkeys(fault.field or gate.id for fault in done.faults))
-        message = f"{gate.id} is not passed together with what has landed: {few(tests)}; the log is {log}"
-        return held, Verdict(ok=False, tests=tests, message=message)
+        why = f"{gate.id} passed in the run, and fails together with what has landed; the log is {log}"
+        return held, Verdict(ok=False, tests=tests, why=why)

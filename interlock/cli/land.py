@@ -4,7 +4,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -24,8 +24,10 @@ from interlock.cli.run import known_run
 from interlock.cli.run_many import Job, drive_job, land_job
 from interlock.cli.screen import Sparse
 from interlock.core.errors import Exit
-from interlock.core.finding import Finding
 from interlock.core.text import few
+
+_HOW: Final = {"before": "had landed before", "there": "the branch had its changes", "run": "as the run judged it"}
+"""What is said of how work that has landed was judged."""
 
 
 @click.command("land")
@@ -72,7 +74,7 @@ def land_and_show(
     with console.status("landing") as status:
 
         def notice(step: Mapping[str, Any]) -> None:
-            line = ": ".join(filter(None, (few(step["runs"]), step["line"])))
+            line = f"{step['line']} ({few(step['runs'])})" if step["runs"] else step["line"]
             status.update(line)
             if not console.is_terminal:
                 seldom(line)
@@ -83,15 +85,16 @@ def land_and_show(
             found[at] = _rebuilt(folder, row)
     good = all(row.state == "landed" for row in found)
     if as_json:
-        print_json({"schema": "interlock.landing/1", "ok": good, "landings": [asdict(row) for row in found]})
+        rows = [asdict(row) | {"finding": None if row.finding is None else row.finding._asdict()} for row in found]
+        print_json({"schema": "interlock.landing/1", "ok": good, "landings": rows})
         return good
     rows = [(run, row.state, row.commit[:12], row.target, _more(row)) for row in found for run in row.run_ids]
     show_table("", ("run", "", "commit", "target", ""), rows, wrap="")
     if not rows:
         click.echo("no approved run waits to land", err=True)
     for row in found:
-        if row.state != "landed":
-            show_finding(Finding(row.code, "error", few(row.run_ids), row.message, fix=row.fix))
+        if row.finding is not None:
+            show_finding(row.finding._replace(field=few(row.run_ids)))
     return good
 
 
@@ -104,16 +107,17 @@ def _rebuilt(folder: Path, row: graph.Landing) -> graph.Landing:
         if job.end == "APPROVED":
             land_job(folder, job)
     if job.landing is None:
-        fix = f"See `interlock explain {job.run_id}`."
-        return replace(row, message=f"{row.message}; run {job.run_id} ended {job.end}", fix=fix)
+        assert row.finding is not None
+        message, fix = f"{row.message}; run {job.run_id} ended {job.end}", f"See `interlock explain {job.run_id}`."
+        return replace(row, finding=row.finding._replace(message=message, fix=fix))
     return job.landing
 
 
 def _more(row: graph.Landing) -> str:
-    if row.state == "landed":
-        parts = [row.message, f"flaky: {few(row.flaky)}" if row.flaky else "", f"one of {len(row.run_ids)}"]
-        return "; ".join(filter(None, parts if len(row.run_ids) > 1 else parts[:2]))
-    return few(row.tests or row.files)
+    if row.state != "landed":
+        return few(row.tests or row.files)
+    together = f"{len(row.run_ids)} together" if len(row.run_ids) > 1 else ""
+    return ", ".join(filter(None, (_HOW.get(row.how), together, f"flaky: {few(row.flaky)}" if row.flaky else "")))
 
 
 @click.group("queue", invoke_without_command=True)

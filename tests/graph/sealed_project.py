@@ -61,11 +61,11 @@ def sealed_project(root: Path) -> Project:
     return Project(root, {}, task_from_mapping(fields, base=str(root)))
 
 
-def working(*rounds: Mapping[str, str | None]) -> Scripted:
+def working(*rounds: Mapping[str, str | None], gates: tuple[str, ...] = GATES) -> Scripted:
     """Return a builder that writes these files, in one round after another."""
 
     def answer(ask: Ask) -> str:
         write(Path(ask.root), rounds[min(ask.attempt, len(rounds)) - 1])
-        return envelope(ask, "READY_FOR_QA", gates_required=GATES)
+        return envelope(ask, "READY_FOR_QA", gates_required=tuple(gates))
 
     return Scripted([answer])
