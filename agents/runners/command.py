@@ -32,7 +32,9 @@ class CommandRunner:
             RunnerError: It cannot be started, took too long, failed, or printed what is no answer.
         """
         command, program = self._command, self._command.argv[0]
-        with tempfile.TemporaryDirectory(prefix="interlock-ask-") as folder:
+        # In the tree of the run it goes with the tree, should this process be killed.
+        place = None if ask.sandbox is None else ask.sandbox.clients
+        with tempfile.TemporaryDirectory(prefix="interlock-ask-", dir=place) as folder:
             words = _words(ask, command, Path(folder))
             argv = [fill(part, words) for part in command.argv]
             argv += [fill(part, words) for part in (command.build if ask.step == "build" else command.judge)]

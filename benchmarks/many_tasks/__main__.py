@@ -24,13 +24,7 @@ from benchmarks.many_tasks import acts, kills, tasks
 from benchmarks.many_tasks.world import WORLD
 
 INSIDE = "MANY_TASKS_INSIDE"
-PARTS = {
-    "eight": tasks.eight,
-    "best": tasks.best,
-    "waiting": tasks.waiting,
-    "kills": kills.kills,
-    "acts": acts.acts,
-}
+PARTS = {each.__name__: each for each in (tasks.eight, kills.kills, tasks.best, acts.acts, tasks.waiting)}
 
 
 def main() -> None:
@@ -38,34 +32,31 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("part", choices=PARTS)
     parser.add_argument("--count", type=int, default=0, help="how many rounds; by default all")
-    parser.add_argument("--only", default="", metavar="TEXT", help="of the acts those with this text, or one mode")
+    parser.add_argument("--only", default="", metavar="TEXT", help="acts with this text; sandbox, here or honest")
     parser.add_argument("--json", type=Path, metavar="FILE")
     options = parser.parse_args()
     if os.environ.get(INSIDE):
         found = PARTS[options.part](options.count, options.only)
-        Path(WORLD, "found.json").write_text(json.dumps(found, indent=1))
+        (WORLD / "found.json").write_text(json.dumps(found, indent=1))
         return
-    memory = "/dev/shm"  # noqa: S108
-    with tempfile.TemporaryDirectory(prefix="many-tasks-", dir=memory if os.path.isdir(memory) else None) as name:
-        done = subprocess.run(_boxed(Path(name), sys.argv[1:]), check=False)
-        found = Path(name, "found.json")
-        if done.returncode == 0 and options.json:
-            shutil.copy(found, options.json)
-        if done.returncode == 0:
-            figures = json.loads(found.read_text())
-            show(figures["rows"])
-            show([{"": name, "figure": value} for name, value in figures.get("checks", {"": ""}).items()])
-    sys.exit(done.returncode)
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(prefix="many-tasks-", dir=memory if memory.is_dir() else None) as name:
+        subprocess.run(_boxed(Path(name), sys.argv[1:]), check=True)
+        found = json.loads(Path(name, "found.json").read_text())
+        if options.json:
+            shutil.copy(f"{name}/found.json", options.json)
+    show(found["rows"])
+    show([{"": name, " ": value} for name, value in found.get("checks", {}).items()])
 
 
 def _boxed(folder: Path, words: Sequence[str]) -> list[str]:
-    for name in ("tmp", "run"):
-        (folder / name).mkdir()
     argv = ["bwrap", "--die-with-parent", "--unshare-pid", "--cap-add", "ALL", "--ro-bind", "/", "/", "--dev", "/dev"]
     argv += [] if os.getuid() == 0 else ["--unshare-user", "--uid", "0", "--gid", "0"]
-    argv += ["--proc", "/proc", "--bind", str(folder), WORLD, "--setenv", INSIDE, "1", "--setenv", "HOME", f"{WORLD}/home"]
+    argv += ["--proc", "/proc", "--setenv", INSIDE, "1", "--setenv", "HOME", f"{WORLD}/home"]
+    argv += ["--bind", f"{folder}", f"{WORLD}"]
     for name in ("tmp", "run"):
-        argv += ["--bind", str(folder / name), f"/{name}"]
+        (folder / name).mkdir()
+        argv += ["--bind", f"{folder}/{name}", f"/{name}"]
     # The sandboxes within need a /proc of which nothing is covered.
     again = 'mount -t proc proc /proc && exec "$@"'
     return [*argv, "--", "sh", "-c", again, "sh", sys.executable, "-m", "benchmarks.many_tasks", *words]
@@ -73,8 +64,8 @@ def _boxed(folder: Path, words: Sequence[str]) -> list[str]:
 
 def show(rows: Sequence[Mapping[str, Any]]) -> None:
     """Print rows with the same keys as a table."""
-    cells = [[*rows[0]], *([str(value) for value in row.values()] for row in rows)]
-    widths = [max(len(row[at]) for row in cells) for at in range(len(cells[0]))]
+    cells = [[*rows[0]], *([str(value) for value in row.values()] for row in rows)] if rows else []
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     for row in cells:
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 

@@ -1,7 +1,8 @@
 """kill -9 at points that are spread over a run and its landing, and what the next commands make of it.
 
 Two kinds of points: a call of git, before it or after it, counted over all processes of a command; and a while after
-the setup, the tests or the agent have begun to wait. A `git` of ours, first on PATH, stops at the call that is meant.
+the setup, the tests of the base, the agent or the gate have begun to wait. A `git` of ours, first on PATH, stops at the
+call that is meant.
 """
 
 import os
@@ -11,46 +12,32 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from benchmarks.many_tasks.world import (
-    CHECK,
-    CONFIG,
-    PROJECT,
-    WORLD,
-    WRITE,
-    descendants,
-    end_of,
-    git,
-    interlock,
-    left,
-    make,
-    processes,
-    start,
-    trees,
-    wait,
-    write,
-)
+from benchmarks.many_tasks import world
+from benchmarks.many_tasks.world import CONFIG, PROJECT, WORLD, WRITE, git, interlock, processes
 from interlock import graph
 
+MARKS: Final = WORLD / "marks"
 GIT: Final = f"""#!/bin/sh
-[ -e {WORLD}/marks/at ] && echo "$*" 2>/dev/null >>{WORLD}/marks/calls || exec /usr/bin/git "$@"
-read -r at side <{WORLD}/marks/at
-hold() {{ : >{WORLD}/marks/here; while [ -e {WORLD}/marks/here ]; do sleep 0.02; done; }}
-[ "$(wc -l <{WORLD}/marks/calls)" = "$at" ] || exec /usr/bin/git "$@"
+[ -e {MARKS}/at ] && echo "$*" 2>/dev/null >>{MARKS}/calls || exec /usr/bin/git "$@"
+read -r at side <{MARKS}/at
+hold() {{ : >{MARKS}/here; while [ -e {MARKS}/here ]; do sleep 0.02; done; }}
+[ "$(wc -l <{MARKS}/calls)" = "$at" ] || exec /usr/bin/git "$@"
 [ "$side" = before ] && hold
 /usr/bin/git "$@"
 code=$?
 [ "$side" = after ] && hold
 exit $code
 """
-WAITS: Final = {"setup": "0.61", "tests": "0.62", "agent": "0.63"}
-ACT: Final = f"subprocess.run(['sleep', '{WAITS['agent']}'])\n{WRITE}"
-SETUP: Final = f'[trees]\nsetup = [["sleep", "{WAITS["setup"]}"]]\n'
+SECONDS: Final = {"setup": "0.61", "base": "0.62", "agent": "0.63", "gate": "0.62"}
+ACT: Final = f"subprocess.run(['sleep', '{SECONDS['agent']}'])\n{WRITE}"
+SETUP: Final = f'[trees]\nsetup = [["sleep", "{SECONDS["setup"]}"]]\n'
+COMMANDS: Final = {"run": ("run", "--apart", "--land", "tasks/ONE-1.toml"), "land": ("land", "--queue")}
 
 
 class Point(NamedTuple):
-    """Where a command is killed: `what` is `run` or `land`; `at` the number of a call of git, or what waits."""
+    """Where a command is killed: `at` is the number of a call of git, or what waits, `side` the side or the seconds."""
 
-    what: str
+    command: str
     at: int | str
     side: str
     victims: str
@@ -59,91 +46,75 @@ class Point(NamedTuple):
 def points(calls: dict[str, int], count: int) -> list[Point]:
     """Return points that are spread over a run, which lands, and over landing alone."""
     found = [
-        Point("run", name, f"{delay:.2f}", victims)
-        for name, number in (("setup", 2), ("tests", 4), ("agent", 5), ("gate", 4))
-        for delay, victims in [(0.6 * each / number, "one" if each % 2 else "all") for each in range(number)]
+        Point("run", name, f"{0.6 * each / number:.2f}", "all" if each % 2 else "one")
+        for name, number in (("setup", 2), ("base", 4), ("agent", 5), ("gate", 4))
+        for each in range(number)
     ]
-    for what, share in (("run", 0.6), ("land", 0.4)):
-        number = max(1, round((count - len(found)) * share)) if what == "run" else count - len(found)
-        for each in range(number):
-            at = 1 + each * calls[what] // number
-            found.append(Point(what, at, "after" if each % 2 else "before", "all" if each % 4 > 1 else "one"))
-    return found[:count]
+    number = {"run": max(1, (count - len(found)) * 3 // 5)}
+    number["land"] = max(1, count - len(found) - number["run"])
+    for name, size in number.items():
+        for each in range(size):
+            at, victims = 1 + each * calls[name] // size, "all" if each % 4 > 1 else "one"
+            found.append(Point(name, at, "after" if each % 2 else "before", victims))
+    return found
 
 
 def kills(count: int, only: str) -> dict[str, Any]:
     """Kill at each point, go on as a person would, and say what was lost, landed twice, or left."""
     calls = dict[str, int]()
-    for what in ("run", "land"):
-        begin(what)
-        wait(start(*command(what)))
-        calls[what] = len(Path(WORLD, "marks/calls").read_text().splitlines())
-    rows = [killed(point) for point in points(calls, count or 50) if only in point.what]
-    bad = [row for row in rows if row["landed"] != 1 or row["left"] or row["trees"] or row["verify"] or row["checkout"]]
+    for name, words in COMMANDS.items():
+        begin(Point(name, 0, "", ""))
+        interlock(*words)
+        calls[name] = len((MARKS / "calls").read_text().splitlines())
+    rows = [killed(point) for point in points(calls, count or 50) if only in point.command]
+    bad = [row for row in rows if row["landed"] != 1 or row["left"] or row["trees"] or row["verify"] or row["other"]]
     return {"rows": rows, "checks": {"calls of git": calls, "points": len(rows), "points with a fault": len(bad)}}
 
 
-def command(what: str) -> tuple[str, ...]:
-    return ("run", "--apart", "--land", "tasks/ONE-1.toml") if what == "run" else ("land", "--queue")
-
-
-def begin(what: str, at: int | str = 0, side: str = "before") -> None:
+def begin(point: Point) -> None:
     """Make a project; before landing alone, with an approved run and a branch that has moved since."""
-    check = f"sleep {WAITS['tests']}\n{CHECK}"
-    make({"ONE-1": ACT}, {"interlock.toml": SETUP + CONFIG, "tests/check.sh": check})
-    write(Path(WORLD), {"bin/git": GIT})
-    Path(WORLD, "bin/git").chmod(0o755)
-    if what == "land":
+    check = f"sleep {SECONDS['gate']}\n{world.CHECK}"
+    world.make({"ONE-1": ACT}, {"interlock.toml": SETUP + CONFIG, "tests/check.sh": check})
+    if point.command == "land":
         interlock("run", "--apart", "tasks/ONE-1.toml")
-        write(PROJECT, {"src/second.txt": "good\n"})
+        git(PROJECT, "commit", "-q", "--allow-empty", "-m", "Empty")
+        world.write(PROJECT, {"src/second.txt": "good\n"})
         git(PROJECT, "add", "-A")
         git(PROJECT, "commit", "-qm", "Second")
+    world.write(WORLD, {"bin/git": GIT, "marks/at": f"{point.at} {point.side}\n"})
+    (WORLD / "bin/git").chmod(0o755)
     os.environ["PATH"] = f"{WORLD}/bin:" + os.environ["PATH"].removeprefix(f"{WORLD}/bin:")
-    write(Path(WORLD, "marks"), {"at": f"{at if isinstance(at, int) else 0} {side}\n"})
 
 
 def killed(point: Point) -> dict[str, Any]:
     """Kill a command at a point, and go on."""
-    begin(point.what, point.at, point.side)
-    pid = start(*command(point.what))
-    end, handed_over = time.monotonic() + 120, False
-    while time.monotonic() < end and os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
-        there = processes().values() if isinstance(point.at, str) else ()
-        handed_over = handed_over or f"sleep {WAITS['agent']} " in there
-        awaited = WAITS["tests" if point.at == "gate" else point.at] if isinstance(point.at, str) else ""
-        if awaited and f"sleep {awaited} " in there and handed_over == (point.at in ("gate", "agent")):
+    begin(point)
+    pid, handed_over, waits = world.start(*COMMANDS[point.command]), False, f"sleep {SECONDS.get(str(point.at))} "
+    while os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None and not (MARKS / "here").exists():
+        there = processes().values()
+        handed_over = handed_over or f"sleep {SECONDS['agent']} " in there
+        if waits in there and handed_over == (point.at in ("gate", "agent")):
             time.sleep(float(point.side))
             break
-        if Path(WORLD, "marks/here").exists():
-            break
-        time.sleep(0.005)
-    victims = descendants(pid) if point.victims == "all" else [pid]
-    for each in victims:
+    for each in processes() if point.victims == "all" else [pid]:
         with suppress(ProcessLookupError):
             os.kill(each, signal.SIGKILL)
-    status = wait(pid)
+    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     for name in ("at", "here"):
-        Path(WORLD, "marks", name).unlink(missing_ok=True)
-    found: dict[str, Any] = {**point._asdict(), "ended": status, "left": left()}
-    found |= after(found)
-    return found
-
-
-def after(found: dict[str, Any]) -> dict[str, Any]:
-    """Go on as a person would, and look at what there is."""
-    steps, runs = list[str](), graph.list_runs(PROJECT, "runs")
-    for run in runs:
-        if end_of(run) not in ("APPROVED", "BLOCKED"):
-            steps.append(f"resume {interlock('resume', run)[0]}")
-    if not runs:
-        steps.append(f"run {interlock('run', '--apart', 'tasks/ONE-1.toml')[0]}")
-    steps += [f"{words[0]} {interlock(*words)[0]}" for words in (("land", "--queue"), ("prune", "--yes"))]
-    subjects = git(PROJECT, "log", "--first-parent", "--format=%(trailers:key=Interlock-Run,valueonly,separator=%x20)")
+        (MARKS / name).unlink(missing_ok=True)
+    left, steps, runs = world.left(), list[tuple[str, ...]](), graph.list_runs(PROJECT, "runs")
+    steps += [("resume", run) for run in runs if world.end_of(run) not in ("APPROVED", "BLOCKED")]
+    steps += [] if runs else [COMMANDS["run"]]
+    steps += [COMMANDS["land"], ("prune", "--yes")]
+    then = [f"{words[0]} {interlock(*words)[0]}" for words in steps]
+    trailers = git(PROJECT, "log", "--first-parent", "--format=%(trailers:key=Interlock-Run,valueonly,separator=%x20)")
     return {
-        "then": ", ".join(steps),
-        "landed": len([line for line in subjects.splitlines() if line]),
-        "left": found["left"] + left(),
-        "trees": trees(),
+        **point._asdict(),
+        "ended": status,
+        "then": ", ".join(then),
+        "landed": len([line for line in trailers.splitlines() if line]),
+        "left": left + world.left(),
+        "trees": world.trees() + [str(path) for top in ("/tmp", "/dev/shm") for path in Path(top).glob("interlock-*")],
         "verify": interlock("verify")[0],
-        "checkout": git(PROJECT, "status", "--porcelain") + git(PROJECT, "for-each-ref", "refs/interlock", "refs/heads/interlock"),
+        "other": git(PROJECT, "status", "-s") + git(PROJECT, "for-each-ref", "refs/interlock", "refs/heads/interlock"),
     }

@@ -1,4 +1,4 @@
-"""A small world in a folder: a project whose agents are scripts, a home, a remote, and what else agents could harm."""
+"""A small world in a folder: a project whose agents are scripts, and commands of Interlock as processes."""
 
 import hashlib
 import os
@@ -6,67 +6,32 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from interlock import graph
-from interlock.cli import land, prune, run, status  # noqa: F401 - what children begin with
-from interlock.cli.main import main
+from interlock.cli.main import COMMANDS, main
+from tests.graph import test_trees
 
-WORLD: Final = "/srv"
-PROJECT: Final = Path(WORLD, "project")
-KNOWN: Final[set[int]] = set()
-"""Processes of the benchmark itself."""
-
-AGENT: Final = """import os, pathlib, re, subprocess, sys, time
-prompt = open(sys.argv[1]).read()
-task = re.search(r"TASK_ID: (\\S+)", prompt)[1]
-exec(pathlib.Path("acts", task.lower() + ".py").read_text())
-print(f'''STATUS: READY_FOR_QA
-TASK_ID: {task}
-TASK: Write {task}
-ASSIGNED_AGENT: builder
-REPORTS_TO: orchestrator
-INPUTS_USED: []
-GATES_REQUIRED:
-- GATE-TESTS
-GATES_PASSED: []
-EVIDENCE:
-  screenshots: []
-  a11y: []
-  console: []
-  reports: []
-FAIL_REASONS: NONE
-OUTPUT:
-Done.
-NEXT_ACTIONS:
-1. orchestrator to go on
-''')
-"""
-CONFIG: Final = f"""
-[roles.builder]
-kind = "build"
-[gates.GATE-TESTS]
-command = ["sh", "tests/check.sh"]
-product = ["src/**"]
-tests = ["tests/**"]
-[run]
-max_rework = 0
-max_reasks = 0
-[agents.builder]
-runner = "command"
-argv = ["{sys.executable}", "agent.py", "{{prompt_file}}"]
-"""
+WORLD: Final = Path("/srv")
+PROJECT: Final = WORLD / "project"
+STATE: Final = WORLD / "home/.local/state/interlock"
+CONFIG, WRITE = test_trees.CONFIG, test_trees.WRITE
+WRONG: Final = WRITE.replace("good", "bad")
 CHECK: Final = "! grep -Lx good src/*.txt | grep .\n"
-WRITE: Final = "pathlib.Path('src', task.lower() + '.txt').write_text('good\\n')\n"
+KNOWN: Final = {1, os.getpid()}
+"""Processes of the benchmark itself; the first one is that of bubblewrap."""
+
+# A child begins with what is loaded here.
+for _name in ("run", "land", "prune", "verify"):
+    __import__(COMMANDS[_name][0])
 
 
 def git(folder: Path, *words: str) -> str:
     """Run git to a good end, and return what it printed."""
-    done = subprocess.run(["git", *words], cwd=folder, check=True, capture_output=True, text=True)
-    return done.stdout.strip()
+    return subprocess.run(["git", *words], cwd=folder, check=True, capture_output=True, text=True).stdout.strip()
 
 
 def write(root: Path, files: Mapping[str, str]) -> None:
@@ -76,32 +41,22 @@ def write(root: Path, files: Mapping[str, str]) -> None:
         (root / name).write_text(text)
 
 
-def task_text(name: str) -> str:
-    """Return a task whose scope is `src`."""
-    return f'task_id = "{name}"\ntask = "Write {name}"\ngates_required = ["GATE-TESTS"]\nscope = ["src/**"]\n'
-
-
 def make(acts: Mapping[str, str], more: Mapping[str, str] | None = None) -> None:
     """Make the project anew; by task id what its agent does. The gate wants every file of `src` to say `good`."""
     clear()
     # Who runs this may have set the folders and the author; here are those of the home.
     for name in [each for each in os.environ if each.startswith(("GIT_", "INTERLOCK", "XDG_"))]:
         del os.environ[name]
-    identity = "[user]\n\tname = Person\n\temail = person@example.org\n[init]\n\tdefaultBranch = main\n"
-    write(Path(WORLD, "home"), {".gitconfig": identity})
-    write(PROJECT, {"interlock.toml": CONFIG, "agent.py": AGENT, "src/first.txt": "good\n", "tests/check.sh": CHECK})
-    write(PROJECT, {".gitignore": "artifacts/\n.interlock/\n.cache/\n"})
-    write(PROJECT, {f"acts/{task.lower()}.py": act for task, act in acts.items()})
-    write(PROJECT, {f"tasks/{task}.toml": task_text(task) for task in acts} | dict(more or {}))
-    for words in (("init", "-q"), ("add", "-A"), ("commit", "-qm", "Start")):
-        git(PROJECT, *words)
+    write(WORLD, {"home/.gitconfig": "[user]\n\tname = Person\n\temail = person@example.org\n"})
+    ignored = "artifacts/\n.interlock/\n.cache/\n.venv/\nnode_modules/\nbuild/\n__pycache__/\n"
+    test_trees.Checkout(PROJECT, acts, {".gitignore": ignored, **(more or {})})
 
 
 def clear() -> None:
     """Remove everything of the world but the folders that are mounted."""
-    folders = [Path(WORLD, name) for name in ("tmp", "run")]
-    for path in (path for folder in (Path(WORLD), *folders) for path in folder.iterdir()):
-        if path not in folders:
+    mounted = [WORLD / "tmp", WORLD / "run"]
+    for path in (path for folder in (WORLD, *mounted) for path in folder.iterdir()):
+        if path not in mounted:
             subprocess.run(["rm", "-rf", path], check=True)
 
 
@@ -111,8 +66,8 @@ def start(*words: str) -> int:
         return pid
     os.setsid()
     os.chdir(PROJECT)
-    with open(f"{WORLD}/said", "ab") as said, open(os.devnull) as nothing:
-        os.dup2(nothing.fileno(), 0)
+    with (WORLD / "said").open("ab") as said:
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(said.fileno(), 1)
         os.dup2(said.fileno(), 2)
     code = 70
@@ -125,44 +80,20 @@ def start(*words: str) -> int:
         os._exit(code)
 
 
-def wait(pid: int) -> int:
-    """Wait for a command and return its exit code; of one that was killed a negative number."""
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-
-
 def interlock(*words: str) -> tuple[int, str]:
     """Run a command of Interlock in the project; return its exit code and what it printed."""
-    before = len(said())
-    return wait(start(*words)), said()[before:]
-
-
-def said() -> str:
-    """Return what all commands have printed."""
-    path = Path(WORLD, "said")
-    return path.read_text(errors="replace") if path.exists() else ""
+    before = (WORLD / "said").stat().st_size if (WORLD / "said").exists() else 0
+    code = os.waitstatus_to_exitcode(os.waitpid(start(*words), 0)[1])
+    return code, (WORLD / "said").read_bytes()[before:].decode("utf-8", "replace")
 
 
 def processes() -> dict[int, str]:
-    """Return the command line of each process of this world but our own."""
+    """Return the command line of each process of this world but our own; one that is over has none."""
     found = dict[int, str]()
-    for pid in (int(folder.name) for folder in Path("/proc").glob("[0-9]*")):
+    for pid in {int(folder.name) for folder in Path("/proc").glob("[0-9]*")} - KNOWN:
         with suppress(OSError):
-            line = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
-            # The first process is that of bubblewrap; one without a command line is over.
-            if line and pid not in (1, os.getpid(), *KNOWN):
-                found[pid] = line
-    return found
-
-
-def descendants(pid: int) -> list[int]:
-    """Return a process and everything below it."""
-    parents, found = dict[int, int](), [pid]
-    for each in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            parents[int(each.name)] = int((each / "stat").read_text().rpartition(")")[2].split()[1])
-    for above in found:
-        found += [child for child, parent in parents.items() if parent == above]
-    return found
+            found[pid] = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+    return {pid: line for pid, line in found.items() if line}
 
 
 def left(seconds: float = 5) -> list[str]:
@@ -176,34 +107,25 @@ def left(seconds: float = 5) -> list[str]:
     return [*there.values()]
 
 
-def digests(folder: Path, left_out: Iterable[str] = ()) -> dict[str, str]:
-    """Return for each path below a folder what it holds: a digest, the text of a link, or its kind."""
-    skipped, found = {*left_out}, dict[str, str]()
-    for top, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if os.path.relpath(f"{top}/{name}", folder) not in skipped]
-        for path in (Path(top, name) for name in (*names, *folders)):
+def digests(folder: Path, left_out: tuple[str, ...] = ()) -> dict[str, str]:
+    """Return for each path below a folder its mode, with a digest of its content or the text of a link."""
+    found = dict[str, str]()
+    for path in folder.rglob("*"):
+        name = os.fspath(path.relative_to(folder))
+        if not name.startswith(left_out or "\0"):
             with suppress(FileNotFoundError):
-                kind = f"{path.lstat().st_mode:o} "
-                if path.is_symlink():
-                    kind += os.readlink(path)
-                elif path.is_file():
-                    kind += hashlib.sha256(path.read_bytes()).hexdigest()
-                found[os.path.relpath(path, folder)] = kind
+                content = os.fspath(path.readlink()).encode() if path.is_symlink() else b""
+                content = path.read_bytes() if path.is_file() and not path.is_symlink() else content
+                found[name] = f"{path.lstat().st_mode:o} {hashlib.sha256(content).hexdigest()}"
     return found
-
-
-def first_parents() -> list[str]:
-    """Return the commits that the branch came to, the newest first."""
-    return git(PROJECT, "rev-list", "--first-parent", "main").split()
 
 
 def trees() -> list[str]:
     """Return the trees that are there."""
-    return [path.name for path in Path(WORLD, "home/.local/state/interlock").glob("*/trees/*")]
+    return [path.name for path in STATE.glob("*/trees/*")]
 
 
 def end_of(run_id: str) -> str:
-    """Return the status of a run, or where it is."""
-    view: Any = graph.view_run(run_id, root=PROJECT)
-    return str(view.status) if view.phase == "done" else str(view.phase)
-
+    """Return the status of a run that has ended; of another one where it is."""
+    view = graph.view_run(run_id, root=PROJECT)
+    return str(view.status) if view.phase == "done" else view.phase
