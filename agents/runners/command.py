@@ -51,7 +51,9 @@ class CommandRunner:
         form = STREAMS.get(command.form)
         stream = None if form is None else form(_watching(ask, began), self._prices, command.model)
         stopped = ""
-        with tempfile.TemporaryDirectory(prefix="interlock-ask-") as folder:
+        # In the tree of the run it goes with the tree, should this process be killed.
+        place = None if ask.sandbox is None else ask.sandbox.clients
+        with tempfile.TemporaryDirectory(prefix="interlock-ask-", dir=place) as folder:
             try:
                 ended = self._run(ask, stream, folder)
             except _SpentError as spent:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from interlock.gates.sealed.errors import SealError
     from interlock.gates.sealed.gate import SealedRun, Work, chosen, judge, run_sealed_gate, summary
     from interlock.gates.sealed.product import Product, choose
-    from interlock.gates.sealed.sandbox import PRIVATE, is_below, level
+    from interlock.gates.sealed.sandbox import PRIVATE, is_below, level, remove_left_folders
     from interlock.gates.sealed.settings import DEFAULT_KEEP, KEYS, Seal, seals
     from interlock.gates.sealed.store import (
         EVIDENCE,
@@ -59,6 +59,7 @@ __all__ = [
     "level",
     "load_held_out",
     "place_of",
+    "remove_left_folders",
     "run_sealed_gate",
     "seals",
     "summary",

@@ -11,13 +11,14 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from interlock.core import process
+from interlock.core.locks import locked
 from interlock.core.process import Ended
 from interlock.gates.sealed.errors import SealError
 from interlock.gates.sealed.settings import Network
@@ -44,6 +45,8 @@ PRIVATE: Final = ("/tmp", "/var/tmp", "/run", "/dev/shm")  # noqa: S108 - their 
 """Folders of which a sandbox has empty ones of its own."""
 _EMPTY: Final = ("/home", "/root", "/media", "/mnt", "/opt", "/srv", "/var")
 """Folders that programs may look for; nothing is in them inside."""
+_FOLDER: Final = "interlock-gate-"
+"""How the names of folders for runs of gates begin."""
 _TRIAL_SECONDS: Final = 20
 MEMORY_DISK: Final = "/dev/shm"  # noqa: S108 - files of a gate are written into a folder of their own there
 
@@ -144,7 +147,11 @@ def is_below(path: str, folders: Iterable[str]) -> bool:
 
 @contextmanager
 def private_folder(size_bytes: int = 0) -> Generator[Path]:
-    """Make a folder for one run of a gate, in memory where so many bytes have room, and remove it in the end."""
+    """Make a folder for one run of a gate, in memory where so many bytes have room, and remove it in the end.
+
+    It is locked meanwhile, by which those that a killed process left are told apart: they are removed first.
+    """
+    remove_left_folders()
     try:
         space = os.statvfs(MEMORY_DISK)
         # The size is an estimate by the number of files, so a multiple of it has to be free.
@@ -152,12 +159,38 @@ def private_folder(size_bytes: int = 0) -> Generator[Path]:
     except OSError:
         roomy = False
     try:
-        folder = tempfile.mkdtemp(prefix="interlock-", dir=MEMORY_DISK if roomy else None)
+        made = tempfile.mkdtemp(prefix=f".{_FOLDER}", dir=MEMORY_DISK if roomy else None)
     except OSError as error:
         raise SealError("SEAL122", f"No temporary folder can be made: {error.strerror}.", "Free disk space.") from error
+    # Nobody looks for it until it is locked and has its name.
+    folder = os.path.join(os.path.dirname(made), os.path.basename(made)[1:])
+    with _opened(made) as descriptor, locked(descriptor):
+        os.rename(made, folder)
+        try:
+            yield Path(folder)
+        finally:
+            _remove(folder)
+
+
+def remove_left_folders() -> None:
+    """Remove the folders of gates whose processes were killed."""
+    for parent in (MEMORY_DISK, tempfile.gettempdir()):
+        for folder in Path(parent).glob(f"{_FOLDER}*"):
+            with suppress(OSError), _opened(folder) as descriptor, locked(descriptor, seconds=0) as free:
+                if free:
+                    _remove(os.fspath(folder))
+
+
+@contextmanager
+def _opened(folder: str | Path) -> Generator[int]:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
-        yield Path(folder)
+        yield descriptor
     finally:
-        for words in (("rm", "-rf"), ("chmod", "-R", "u+rwx"), ("rm", "-rf")):  # what a test left without permissions
-            if os.path.exists(folder):
-                subprocess.run([*words, folder], capture_output=True, check=False)
+        os.close(descriptor)
+
+
+def _remove(folder: str) -> None:
+    for words in (("rm", "-rf"), ("chmod", "-R", "u+rwx"), ("rm", "-rf")):  # what a test left without permissions
+        if os.path.exists(folder):
+            subprocess.run([*words, folder], capture_output=True, check=False)

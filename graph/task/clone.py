@@ -39,6 +39,7 @@ from interlock.gates.sealed import (
     kept_places,
     level,
     place_of,
+    remove_left_folders,
     seals,
 )
 from interlock.graph.engine.folder import RECORD_VARIABLE, state_dir
@@ -226,6 +227,8 @@ def remove_tree(root: Path, name: str) -> None:
 
 def remove_trees(root: Path, needed: Container[str], *, dry_run: bool = False) -> list[tuple[Path, int]]:
     """Remove the trees that nobody works in and that are not among the needed ones, and return each with its bytes."""
+    if not dry_run:
+        remove_left_folders()
     top, relative = place_of(root)
     found: list[tuple[Path, int]] = []
     for folder in trees(root):
@@ -328,7 +331,9 @@ def _delete(folder: Path) -> bool:
     def allow(_function: Any, path: str, _error: Any) -> None:
         with suppress(OSError):
             os.chmod(os.path.dirname(path), 0o700)  # noqa: PTH101, PTH120 - as the function gives it
-            os.chmod(path, 0o700)  # noqa: PTH101
+            # Through a link it would change a file that lies elsewhere.
+            if not os.path.islink(path):  # noqa: PTH114
+                os.chmod(path, 0o700)  # noqa: PTH101
             shutil.rmtree(path, ignore_errors=True) if os.path.isdir(path) else os.unlink(path)  # noqa: PTH108, PTH112
 
     shutil.rmtree(folder, onerror=allow)

@@ -3,12 +3,16 @@
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import pytest
 
 from interlock import graph
+from interlock.agents.ask import RUN, run_mark
 from interlock.gates.sealed import Store
 from tests.child import git
 
@@ -205,3 +209,67 @@ pathlib.Path("src/first.txt").write_text({"1": "bad\\n", "2": "worse\\n", "3": "
     assert project.ends("--land", "tasks/ONE-1.toml") == {"ONE-1-C3.1": "landed"}
     assert (project.root / "src/first.txt").read_text() == "good\nbetter\n"
     assert project.status() == ""
+
+
+def working(root: Path, run_id: str) -> list[str]:
+    found: list[str] = []
+    for each in psutil.process_iter():
+        with suppress(psutil.Error):
+            line = " ".join(each.cmdline())
+            if line and (str(root) in line or each.environ().get(RUN) == run_mark(str(root), run_id)):
+                found.append(line)
+    return found
+
+
+def awaited(condition: Callable[[], object]) -> None:
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end
+
+
+@pytest.mark.linux("processes of a sandbox end with it")
+def test_a_run_that_is_killed_while_its_agent_works_goes_on_and_nothing_works_meanwhile(tmp_path: Path) -> None:
+    act = "begun = pathlib.Path('src/begun.txt')\nif not begun.exists():\n    begun.write_text('good\\n')\n"
+    project = Checkout(tmp_path / "project", {"ONE-1": f"{act}    time.sleep(600)\n{WRITE}"})
+    words = project.command("run", "--apart", "--land", "tasks/ONE-1.toml")
+    with subprocess.Popen(words, cwd=project.root, stderr=subprocess.DEVNULL, start_new_session=True) as run:
+        awaited(lambda: [*(Store(project.root).folder / "trees").glob("*/tree/src/begun.txt")])
+        assert working(project.root, "ONE-1.1")
+        run.kill()
+    awaited(lambda: not working(project.root, "ONE-1.1"))
+    assert project.run("resume", "ONE-1").returncode == 0
+    assert project.run("land", "--queue").returncode == 0
+    assert (project.trees, project.status(), project.run("verify").returncode) == ([], "", 0)
+
+
+@pytest.mark.linux("bubblewrap")
+def test_what_an_agent_does_outside_of_its_tree_has_no_effect(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    acts = (
+        "echo evil >> ~/.bashrc",
+        "git push -q --force ~/remote.git HEAD~1:main",
+        "echo 'echo evil > ~/evil' > .git/m.sh; chmod +x .git/m.sh; git config core.fsmonitor .git/m.sh",
+        "rm -rf .interlock artifacts; echo evil >> artifacts/interlock/events.jsonl",
+        "git branch -D side; git update-ref refs/heads/main HEAD~1; rm -rf .git/objects",
+        "setsid sh -c 'sleep 1; echo evil >> src/one-1.txt; sleep 600' </dev/null >/dev/null 2>&1 &",
+    )
+    project = Checkout(
+        tmp_path / "project", {"ONE-1": f"[subprocess.run(['sh', '-c', each]) for each in {acts}]\n{WRITE}"}
+    )
+    home.mkdir()
+    (home / ".bashrc").write_text("theirs\n")
+    git(project.root, "commit", "-q", "--allow-empty", "-m", "Second")
+    git(project.root, "branch", "side")
+    git(home, "init", "-q", "--bare", "remote.git")
+    git(project.root, "push", "-q", f"{home}/remote.git", "main")
+
+    def world() -> tuple[object, ...]:
+        files = {path: path.read_bytes() for path in home.rglob("*") if path.is_file()}
+        return files, git(project.root, "for-each-ref"), git(project.root, "fsck"), project.status()
+
+    before = world()
+    done = project.run("run", "--apart", "tasks/ONE-1.toml", HOME=str(home))
+    assert (done.returncode, world(), working(project.root, "ONE-1.1")) == (0, before, []), done.stderr
+    assert project.run("land", "ONE-1").returncode == 0
+    assert ((project.root / "src/one-1.txt").read_text(), project.trees) == ("good\n", [])
+    assert project.run("verify").returncode == 0

@@ -13,6 +13,7 @@ import pytest
 from interlock.core.process import Ended
 from interlock.gates.sealed import sandbox
 from interlock.gates.sealed.sandbox import Bind, Box
+from tests.child import python
 from tests.gates.sealed.sealing import needs_namespaces
 from tests.serving import Quiet, running
 
@@ -126,3 +127,18 @@ def test_a_private_folder_is_gone_with_whatever_a_test_left_in_it(monkeypatch: p
     assert not folder.exists()
     monkeypatch.setenv("PATH", str(folder))
     assert sandbox.level.__wrapped__() == "none", "without bubblewrap"
+
+
+def test_a_private_folder_of_a_killed_process_is_removed_by_the_next_one() -> None:
+    program = (
+        "import os, interlock.gates.sealed.sandbox as s\nwith s.private_folder() as f: print(f, flush=True); input()"
+    )
+    child = python(program)
+    left = Path(child.line().strip())
+    with sandbox.private_folder() as own:
+        assert (left.exists(), own.exists()) == (True, True), "somebody works in it"
+    child.kill()
+    child.rest()
+    assert left.exists()
+    with sandbox.private_folder():
+        assert not left.exists()

@@ -1,0 +1,1 @@
+"""Many tasks at once, measured: from a clean project to landed, killed anywhere, best of three, acts of agents."""
