@@ -15,12 +15,14 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
+from interlock.core.text import few
 from interlock.envelope.protocol import GateSpec
 from interlock.gates.sealed import GateCase, Seal, SealError, Store, Work, freeze, judge, place_of, write
 from interlock.graph.errors import UNJUDGED, GraphError
 from interlock.graph.landing.lander import Merge, Verdict
-from interlock.graph.landing.work import Approved
-from interlock.graph.task.sealing import checked_base, sealing_error
+from interlock.graph.task.explain import waived_by
+from interlock.graph.task.runs import RunView
+from interlock.graph.task.sealing import checked_base, sealed_gates, sealing_error
 from interlock.graph.task.task import Task
 
 # Part of the name of every kept verdict: raise it where a verdict gets another meaning.
@@ -31,56 +33,48 @@ _ALL: Final = ("**",)
 class SealedJudge:
     """Judges merged trees of approved runs."""
 
-    def __init__(
-        self,
-        root: Path,
-        runs: Mapping[str, Approved],
-        notice: Callable[[Sequence[str], str], object] = lambda _runs, _line: None,
-    ) -> None:
-        self.root, self.runs, self._notice = Path(os.path.realpath(root)), runs, notice
+    def __init__(self, root: Path, notice: Callable[[Sequence[str], str], object]) -> None:
+        self.root, self._notice = Path(os.path.realpath(root)), notice
         self.store = Store(place_of(root)[0])
 
     def __call__(self, merge: Merge) -> Verdict:
         """Judge a merged tree.
 
         Raises:
-            GraphError: `LND705` a run has no sealed gate, and the target is not where it was when the run began.
+            GraphError: `LND705` no gate judges a run, or a file of it, beside what has landed.
             CollectorError: The set-up is at fault.
         """
-        runs = [self.runs[member.run_id] for member in merge.members]
-        base = self.store.commit(merge.head).tree
-        first = runs[0]
-        unmoved = len(runs) == 1 and first.policy.commit == merge.head
-        if unmoved and (first.base == base or not first.gates):
-            return Verdict(ok=True, how="run")
-        if not all(run.gates for run in runs):
-            message = f"run {first.run_id} has no sealed gate that could judge its work beside what has landed since"
-            fix = (
-                f"Start a new run of the task, or merge by hand: `interlock commit {first.run_id}` and `git merge "
-                f"interlock/{first.run_id}`."
-            )
-            raise GraphError(message, fix, UNJUDGED)
-        gates: list[tuple[GateSpec, Seal, Task]] = []
-        for run in runs:
-            # Runs of different days may have different settings for a gate of the same name: each judges.
-            gates += [(*row, run.task) for row in run.gates if row not in [known[:2] for known in gates]]
-        may_change = tuple(dict.fromkeys(pattern for run in runs for pattern in run.task.may_change))
+        names = [member.run_id for member in merge.members]
+        views = [member.view for member in merge.members if member.view is not None]
+        gates_of = {view.run_id: _gates(view) for view in views}
+        base, first = self.store.commit(merge.head).tree, views[0]
+        if len(views) == 1 and first.policy.commit == merge.head:
+            judged_on = first.values["sealing"].get("frozen", {}).get("base", "")
+            if judged_on == base or not gates_of[first.run_id]:
+                return Verdict(ok=True, how="run")
+        if ungated := [run_id for run_id, gates in gates_of.items() if not gates]:
+            return _unjudged(names, f"run {ungated[0]} has no sealed gate that could judge its work beside what landed")
+        may_change = tuple(dict.fromkeys(pattern for view in views for pattern in view.task.may_change))
         # The scopes hold already: a work commit has files of its run's scope alone.
         work = Work(_ALL, may_change, tree=self.store.commit(merge.commit).tree)
-        names = tuple(run.run_id for run in runs)
-        unjudged: set[str] | None = None
-        how, reasons = set[str](), dict[str, str]()
-        for gate, seal, task in gates:
-            held, verdict = self._gate(gate, seal, task, base, work, names)
-            if verdict is not None and not verdict.ok:
-                return verdict
-            how.add("again" if verdict is not None else "kept")
-            # One gate that takes a file from the work judges it.
-            unjudged = set(held) if unjudged is None else unjudged & held.keys()
-            reasons = dict(held)
-        if unjudged:
-            return Verdict(ok=False, why=reasons[min(unjudged)], unjudged=tuple(sorted(unjudged)))
-        return Verdict(ok=True, how="again" if "again" in how else "kept")
+        # Runs of different days may have different settings for a gate of the same name: each judges.
+        done, how = list[tuple[GateSpec, Seal]](), "kept"
+        held_by_all: dict[str, str] | None = None
+        for view in views:
+            for gate in gates_of[view.run_id]:
+                if gate in done:
+                    continue
+                done.append(gate)
+                held, verdict = self._gate(*gate, view.task, base, work, names)
+                if verdict is not None and not verdict.ok:
+                    return verdict
+                how = "again" if verdict is not None else how
+                # One gate that takes a file from the work judges it.
+                known = held if held_by_all is None else held_by_all
+                held_by_all = {path: why for path, why in known.items() if path in held}
+        if held_by_all:
+            return _unjudged(names, f"no gate judges {few(sorted(held_by_all))}: {held_by_all[min(held_by_all)]}")
+        return Verdict(ok=True, how=how)
 
     def _gate(
         self, gate: GateSpec, seal: Seal, task: Task, base: str, work: Work, names: Sequence[str]
@@ -113,3 +107,18 @@ class SealedJudge:
         tests = tuple(dict.fromkeys(fault.field or gate.id for fault in done.faults))
         why = f"{gate.id} passed in the run, and fails together with what has landed; the log is {log}"
         return held, Verdict(ok=False, tests=tests, why=why)
+
+
+def _gates(view: RunView) -> list[tuple[GateSpec, Seal]]:
+    """Return the sealed gates that judged a run; one that a person waived did not."""
+    waived = waived_by(view)
+    gates = sealed_gates(view.task, view.policy)
+    return [(gate, view.policy.seals[gate.id]) for gate in gates if gate.id not in waived]
+
+
+def _unjudged(names: Sequence[str], why: str) -> Verdict:
+    """Refuse a run that no gate judges; of several runs that is known once each is judged alone."""
+    if len(names) > 1:
+        return Verdict(ok=False, why=why)
+    fix = f"Start a new run of the task, or look and merge by hand: `interlock commit {names[0]}`, and "
+    raise GraphError(why, f"{fix}`git merge interlock/{names[0]}`.", UNJUDGED)
