@@ -8,10 +8,11 @@ from typing import Any, Final
 from interlock.core.errors import InterlockError
 from interlock.gates.config import load_config
 from interlock.gates.sealed import place_of
+from interlock.graph.daily import landing
 from interlock.graph.engine.folder import beside_run, journal_path, runs_of
 from interlock.graph.errors import GraphError, UnknownRunError
 from interlock.graph.landing.lander import Lander, Landing, not_landed
-from interlock.graph.landing.queue import LANDED, landed_of
+from interlock.graph.landing.queue import LANDED
 from interlock.graph.landing.repository import Repository
 from interlock.graph.landing.sealed_judge import SealedJudge
 from interlock.graph.landing.work import Member, member_of
@@ -36,18 +37,13 @@ def land(
     batch: int = 0,
     rebuilds: bool = True,
 ) -> list[Landing]:
-    """Land approved runs, in this order. Safe to repeat: nothing lands twice, wherever a process was killed.
+    """Land approved runs, and return how that ended. Nothing lands twice, wherever a process was killed.
 
     Args:
-        root: The project's root.
-        run_ids: The runs.
         notice: Takes what happens: `kind` is `landing`, `runs` a list of ids, `line` the text.
         target: The branch; by default that of `[landing]`, else the one that is checked out.
         batch: How many runs are judged together at most; by default that of `[landing]`.
         rebuilds: Whether a run in a tree of its own that conflicts with what has landed is begun anew.
-
-    Returns:
-        How it ended, in the order in which it did.
 
     Raises:
         UnknownRunError: There is no such run; nothing was done.
@@ -64,9 +60,9 @@ def land(
     head = repository.head()
     found, members = list[Landing](), dict[str, Member]()
     for run_id in dict.fromkeys(run_ids):
-        before = landed_of(root, run_id)
-        if before is not None and repository.has(head, before.commit):
-            found.append(Landing((run_id,), "landed", repository.target, before.commit, "before"))
+        before = _landed(root, run_id)
+        if repository.has(head, before):
+            found.append(Landing((run_id,), "landed", repository.target, before, "before"))
             continue
         try:
             members[run_id] = member_of(root, run_id, repository)
@@ -75,42 +71,46 @@ def land(
         except GraphError as error:
             found.append(not_landed([run_id], repository.target, error))
     lander = Lander(repository, SealedJudge(root, said), batch or settings.batch, said)
-    for landing in lander.land([*members.values()]):
-        said(landing.run_ids, landing.state)
-        if landing.state == "landed":
-            _record(root, landing)
-        if landing.state == "conflict":
-            landing = _rebuilt(root, repository, members[landing.run_ids[0]], landing, begins=rebuilds)  # noqa: PLW2901
-        found.append(landing)
+    for row in lander.land([*members.values()]):
+        said(row.run_ids, row.state)
+        if row.state == "landed":
+            _record(root, row)
+        begins = rebuilds and row.state == "conflict"
+        found.append(_rebuilt(root, repository, members[row.run_ids[0]], row) if begins else row)
     return found
 
 
-def _record(root: Path, landing: Landing) -> None:
+def _landed(root: Path, run_id: str) -> str:
+    """Return the commit in which a run landed, as the journal says; empty where it did not."""
+    return (landing(Journal(journal_path(root)).entries(beside_run(run_id))) or {}).get("commit", "")
+
+
+def _record(root: Path, row: Landing) -> None:
     """Write down where runs have landed, and remove their trees."""
-    data: dict[str, Any] = {"commit": landing.commit, "target": landing.target, "runs": [*landing.run_ids]}
-    data |= {"judged": landing.how, **({"flaky": [*landing.flaky]} if landing.flaky else {})}
-    for run_id in landing.run_ids:
+    data: dict[str, Any] = {"commit": row.commit, "target": row.target, "runs": [*row.run_ids]}
+    data |= {"judged": row.how, **({"flaky": [*row.flaky]} if row.flaky else {})}
+    for run_id in row.run_ids:
         # Of one that had landed before, another process may have written it down already.
-        if landing.how != "before" or landed_of(root, run_id) is None:
-            key = f"{LANDED}/{landing.target}/{landing.commit}"
+        if row.how != "before" or not _landed(root, run_id):
+            key = f"{LANDED}/{row.target}/{row.commit}"
             Journal(journal_path(root)).append(beside_run(run_id), key, LANDED, bounded(data))
         remove_tree(root, RunStore(root, run_id).load()[1].tree)
 
 
-def _rebuilt(root: Path, repository: Repository, member: Member, landing: Landing, *, begins: bool) -> Landing:
+def _rebuilt(root: Path, repository: Repository, member: Member, row: Landing) -> Landing:
     """Return a conflict with the run that was begun for it."""
     assert member.view is not None
     newest = runs_of(root, "runs", member.view.task.task_id)[0]
     if newest != member.run_id and view_run(newest, root=root).phase != "done":
-        return replace(landing, fix=f"Run {newest} of the task takes it up: `interlock resume {newest}`.")
+        return replace(row, fix=f"Run {newest} of the task takes it up: `interlock resume {newest}`.")
     # The files of a run in the checkout lie there, for the person who works in it.
-    if not begins or not member.view.policy.tree:
-        return landing
+    if not member.view.policy.tree:
+        return row
     try:
-        new = start_apart(root, member.view.task, conflict_of(repository, member, landing.files))
+        new = start_apart(root, member.view.task, conflict_of(repository, member, row.files))
     except InterlockError as error:
-        return replace(landing, message=f"{landing.message}; {error.message}", fix=error.fix)
-    return replace(landing, rebuilt=new, fix=f"Run {new} of the task takes it up: `interlock resume {new}`.")
+        return replace(row, message=f"{row.message}; {error.message}", fix=error.fix)
+    return replace(row, rebuilt=new, fix=f"Run {new} of the task takes it up: `interlock resume {new}`.")
 
 
 def conflict_of(repository: Repository, member: Member, files: Sequence[str]) -> Start:

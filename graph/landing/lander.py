@@ -27,14 +27,10 @@ class Landing:
     """How landing ended for some runs, which are one commit where they landed together.
 
     Args:
-        state: `landed`, `conflict` with what has landed, `red` when the gates do not pass, or `refused`.
-        target: The branch.
-        commit: The commit of the target that has them.
         how: How what has landed was judged, as in `Verdict`; `before` where the target had its changes.
         files: The files that conflict.
-        tests: The tests that fail on the merged tree.
         flaky: The tests that failed once and passed on the same tree then.
-        code: The code of why it has not landed, with the message and what to do.
+        code: Of why it has not landed, as are `message` and `fix`.
         rebuilt: The run that was begun because of a conflict.
     """
 
@@ -79,7 +75,7 @@ class Verdict(NamedTuple):
 
 def not_landed(run_ids: Sequence[str], target: str, error: InterlockError, **more: Any) -> Landing:
     """Return that runs have not landed, and why."""
-    why = {"state": "refused", "code": error.code, "message": error.message, "fix": error.fix}
+    why: dict[str, Any] = {"state": "refused", "code": error.code, "message": error.message, "fix": error.fix}
     return Landing((*run_ids,), target=target, **{**why, **more})
 
 
@@ -115,17 +111,17 @@ class Lander:
 
     def _land(self, group: list[Member], waiting: list[list[Member]]) -> Iterator[Landing]:
         """Land a group; what is left of it to try goes to those that wait."""
-        target = self.repository.target
+        target, flaky = self.repository.target, dict[str, None]()
         for _ in range(_TRIES):
             made = yield from self._merged(group, waiting)
             runs = _ids(group)
             if not runs:
                 return
-            verdict, flaky = self._judged(made)
+            verdict, failed = self._judged(made)
+            flaky |= dict.fromkeys(failed)
             if not verdict.ok and len(runs) > 1:
                 self.notice(runs, f"red together: {few(verdict.tests) or verdict.why}")
-                size = 1 if len(runs) <= _BISECTED_TO else (len(runs) + 1) // 2
-                waiting[:0] = [group[at : at + size] for at in range(0, len(runs), size)]
+                waiting[:0] = self._parts(group, verdict.tests)
                 return
             if not verdict.ok:
                 text = verdict.why or "what passed in the run fails together with what has landed"
@@ -133,7 +129,7 @@ class Lander:
                 yield not_landed(runs, target, GraphError(text, fix, RED), state="red", tests=verdict.tests)
                 return
             if self.repository.advance(made.commit, made.head):
-                yield Landing(runs, "landed", target, made.commit, verdict.how, flaky=flaky)
+                yield Landing(runs, "landed", target, made.commit, verdict.how, flaky=(*flaky,))
                 return
             self.notice(runs, f"{target} moved meanwhile; it is merged and judged again")
         raise GraphError(f"{target} moved {_TRIES} times", "Land again when nobody moves it.", GIT)
@@ -147,7 +143,7 @@ class Lander:
         repository, target = self.repository, self.repository.target
         head = repository.head()
         before = tree = repository.tree_of(head)
-        parents, later = [head], list[list[Member]]()
+        parents, later = [head], 0
         for member in [*group]:
             is_first, run = member is group[0], (member.run_id,)
             if repository.has(head, member.work):
@@ -158,7 +154,8 @@ class Lander:
             if conflicts and not is_first:
                 # With what has landed, or with others of the group alone: it is known once these have.
                 group.remove(member)
-                later.append([member])
+                waiting.insert(later, [member])
+                later += 1
             elif conflicts:
                 group.remove(member)
                 by_hand = f"`interlock commit {member.run_id}` and `git merge interlock/{member.run_id}`"
@@ -172,7 +169,6 @@ class Lander:
                 tree = merged
                 # A commit that the target does not have, such as one of uncommitted changes, would come with its child.
                 parents += [member.work] if repository.has(head, member.parent) else []
-        waiting[:0] = later
         members = tuple(group)
         if [member.parent for member in members] == [head]:
             return Merge(head, members[0].work, tree, members)
@@ -199,6 +195,15 @@ class Lander:
         if not verdict.ok:
             self._failed[made.tree] = verdict.tests
         return verdict, failed if verdict.ok else ()
+
+    def _parts(self, group: list[Member], tests: Sequence[str]) -> list[list[Member]]:
+        """Return a red batch without those who changed a file of its failing tests, and these; else its halves."""
+        files = {test.partition("::")[0] for test in tests}
+        suspects = [row for row in group if not files.isdisjoint(self.repository.changes(row.parent, row.work))]
+        if 0 < len(suspects) < len(group):
+            return [[row for row in group if row not in suspects], suspects]
+        size = 1 if len(group) <= _BISECTED_TO else (len(group) + 1) // 2
+        return [group[first : first + size] for first in range(0, len(group), size)]
 
 
 def _ids(members: Sequence[Member]) -> tuple[str, ...]:

@@ -31,14 +31,6 @@ class Queued(NamedTuple):
     held: bool
 
 
-class Landed(NamedTuple):
-    """Where a run has landed: the commit of the target that brought its work, and when, as the journal has times."""
-
-    commit: str
-    target: str
-    at: str
-
-
 def queue_of(root: Path) -> list[Queued]:
     """Return the runs that can land, in the order in which they do: of each task the one that was approved last."""
     tasks, approved, landed = dict[str, str](), dict[str, str](), set[str]()
@@ -61,12 +53,6 @@ def queue_of(root: Path) -> list[Queued]:
     order: list[str] = changed["order"]
     places = {run_id: place for place, run_id in enumerate(order)}
     return sorted(found, key=lambda row: (places.get(row.run_id, len(order)), row.approved_at, row.run_id))
-
-
-def landed_of(root: Path, run_id: str) -> Landed | None:
-    """Return where a run has landed, as the journal says; None where it did not."""
-    lines = [entry for entry in Journal(journal_path(root)).entries(beside_run(run_id)) if entry.type == LANDED]
-    return Landed(str(lines[-1].data["commit"]), str(lines[-1].data["target"]), lines[-1].at) if lines else None
 
 
 def hold(root: Path, run_id: str, on: bool) -> None:

@@ -27,7 +27,6 @@ from interlock.graph.task.task import Task
 
 # Part of the name of every kept verdict: raise it where a verdict gets another meaning.
 _VERSION: Final = 1
-_ALL: Final = ("**",)
 
 
 class SealedJudge:
@@ -46,40 +45,35 @@ class SealedJudge:
         """
         names = [member.run_id for member in merge.members]
         views = [member.view for member in merge.members if member.view is not None]
-        gates_of = {view.run_id: _gates(view) for view in views}
-        base, first = self.store.commit(merge.head).tree, views[0]
-        if len(views) == 1 and first.policy.commit == merge.head:
-            judged_on = first.values["sealing"].get("frozen", {}).get("base", "")
-            if judged_on == base or not gates_of[first.run_id]:
-                return Verdict(ok=True, how="run")
-        if ungated := [run_id for run_id, gates in gates_of.items() if not gates]:
-            return _unjudged(names, f"run {ungated[0]} has no sealed gate that could judge its work beside what landed")
+        base, policy, sealing = self.store.commit(merge.head).tree, views[0].policy, views[0].values["sealing"]
+        unmoved = len(views) == 1 and policy.commit == merge.head
+        if unmoved and (sealing.get("frozen", {}).get("base", "") == base or not _gates(views[0])):
+            return Verdict(ok=True, how="run")
+        gates = list[tuple[GateSpec, Seal, Task]]()
+        for view in views:
+            if not (own := _gates(view)):
+                return _unjudged(names, f"run {view.run_id} has no sealed gate to judge it beside what landed")
+            # Runs of different days may have different settings for a gate of the same name: each judges.
+            gates += [(*row, view.task) for row in own if row not in [known[:2] for known in gates]]
         may_change = tuple(dict.fromkeys(pattern for view in views for pattern in view.task.may_change))
         # The scopes hold already: a work commit has files of its run's scope alone.
-        work = Work(_ALL, may_change, tree=self.store.commit(merge.commit).tree)
-        # Runs of different days may have different settings for a gate of the same name: each judges.
-        done, how = list[tuple[GateSpec, Seal]](), "kept"
-        held_by_all: dict[str, str] | None = None
-        for view in views:
-            for gate in gates_of[view.run_id]:
-                if gate in done:
-                    continue
-                done.append(gate)
-                held, verdict = self._gate(*gate, view.task, base, work, names)
-                if verdict is not None and not verdict.ok:
-                    return verdict
-                how = "again" if verdict is not None else how
-                # One gate that takes a file from the work judges it.
-                known = held if held_by_all is None else held_by_all
-                held_by_all = {path: why for path, why in known.items() if path in held}
-        if held_by_all:
-            return _unjudged(names, f"no gate judges {few(sorted(held_by_all))}: {held_by_all[min(held_by_all)]}")
-        return Verdict(ok=True, how=how)
+        work = Work(("**",), may_change, tree=self.store.commit(merge.commit).tree)
+        verdicts, held = list[Verdict](), list[Mapping[str, str]]()
+        for gate, seal, task in gates:
+            verdict, left = self._gate(gate, seal, task, base, work, names)
+            if not verdict.ok:
+                return verdict
+            verdicts.append(verdict)
+            held.append(left)
+        # One gate that takes a file from the work judges it.
+        if unjudged := sorted(set(held[0]).intersection(*held)):
+            return _unjudged(names, f"no gate judges {few(unjudged)}: {held[0][unjudged[0]]}")
+        return next((row for row in verdicts if row.how != "kept"), verdicts[0])
 
     def _gate(
         self, gate: GateSpec, seal: Seal, task: Task, base: str, work: Work, names: Sequence[str]
-    ) -> tuple[Mapping[str, str], Verdict | None]:
-        """Return the files that a gate keeps as in the base, with the reasons; and a verdict, unless one was kept."""
+    ) -> tuple[Verdict, Mapping[str, str]]:
+        """Return the verdict of a gate, and the files that it keeps as in the base, with the reasons."""
 
         def said(line: str) -> None:
             self._notice(names, f"{gate.id}: {line}")
@@ -89,7 +83,7 @@ class SealedJudge:
         parts = (_VERSION, base, work.tree, case.digest, frozen.heldout, seal.heldout, work.may_change)
         kept = self.store.folder / "verdicts" / f"{sha256(repr(parts).encode()).hexdigest()[:40]}.json"
         with suppress(OSError, ValueError):
-            return dict(json.loads(kept.read_bytes())), None
+            return Verdict(ok=True, how="kept"), dict(json.loads(kept.read_bytes()))
         check = checked_base(case, task, said)
         if (error := sealing_error({gate.id: check})) is not None:
             raise error
@@ -101,12 +95,12 @@ class SealedJudge:
         held = dict(done.choice.held)
         if done.ok:
             write(kept, json.dumps(held).encode())
-            return held, Verdict(ok=True)
+            return Verdict(ok=True), held
         log = f"{self.store.folder}/landing/{gate.id}.log"
         write(log, done.execution.output.finish()[0])
         tests = tuple(dict.fromkeys(fault.field or gate.id for fault in done.faults))
         why = f"{gate.id} passed in the run, and fails together with what has landed; the log is {log}"
-        return held, Verdict(ok=False, tests=tests, why=why)
+        return Verdict(ok=False, tests=tests, why=why), held
 
 
 def _gates(view: RunView) -> list[tuple[GateSpec, Seal]]:
@@ -120,5 +114,5 @@ def _unjudged(names: Sequence[str], why: str) -> Verdict:
     """Refuse a run that no gate judges; of several runs that is known once each is judged alone."""
     if len(names) > 1:
         return Verdict(ok=False, why=why)
-    fix = f"Start a new run of the task, or look and merge by hand: `interlock commit {names[0]}`, and "
-    raise GraphError(why, f"{fix}`git merge interlock/{names[0]}`.", UNJUDGED)
+    by_hand = f"`interlock commit {names[0]}` and `git merge interlock/{names[0]}`"
+    raise GraphError(why, f"Start a new run of the task, or look and merge by hand: {by_hand}.", UNJUDGED)

@@ -59,7 +59,7 @@ def run_values(project: Project, run_id: str) -> dict[str, Any]:
     question: graph.Question | None = None
     # What a person may do is known once the state is read, and stays empty where it cannot be.
     can: set[str] = set()
-    queued, landed = None, None
+    queued = None
     try:
         view = project.view(run_id)
         explained = graph.explain_run(view, project.root)
@@ -73,10 +73,6 @@ def run_values(project: Project, run_id: str) -> dict[str, Any]:
             can |= {"restore"} if graph.base_of(view.policy.sealing) and not view.policy.tree else set()
         if view.status == "APPROVED":
             queued = next((each for each in project.queue() if each.run_id == run_id), None)
-            # Where a kill cut the line off, git knows it.
-            landed = row.landed or (
-                graph.landed_of(project.root, run_id) if view.policy.commit and not queued else None
-            )
     except InterlockError as error:
         explained = {
             "why": f"Its state cannot be read: {error.message}",
@@ -101,7 +97,7 @@ def run_values(project: Project, run_id: str) -> dict[str, Any]:
         "at_work": project.at_work(run_id) if explained["driven"] else "",
         "can": can,
         "queued": queued,
-        "landed": landed,
+        "landed": row.landed,
         "candidates": of if of and candidates_of(project, of) else "",
     }
 
