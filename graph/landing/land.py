@@ -8,7 +8,6 @@ from typing import Any, Final
 from interlock.core.errors import InterlockError
 from interlock.gates.config import load_config
 from interlock.gates.sealed import place_of
-from interlock.graph.daily import landing
 from interlock.graph.engine.folder import beside_run, journal_path, runs_of
 from interlock.graph.errors import GraphError, UnknownRunError
 from interlock.graph.landing.lander import Lander, Landing, not_landed
@@ -39,11 +38,8 @@ def land(
 ) -> list[Landing]:
     """Land approved runs, and return how that ended. Nothing lands twice, wherever a process was killed.
 
-    Args:
-        notice: Takes what happens: `kind` is `landing`, `runs` a list of ids, `line` the text.
-        target: The branch; by default that of `[landing]`, else the one that is checked out.
-        batch: How many runs are judged together at most; by default that of `[landing]`.
-        rebuilds: Whether a run in a tree of its own that conflicts with what has landed is begun anew.
+    `notice` takes what happens: `kind` is `landing`, `runs` a list of ids, `line` the text. `target` and `batch` are by
+    default those of `[landing]`. Without `rebuilds` no run that conflicts with what has landed is begun anew.
 
     Raises:
         UnknownRunError: There is no such run; nothing was done.
@@ -82,18 +78,20 @@ def land(
 
 def _landed(root: Path, run_id: str) -> str:
     """Return the commit in which a run landed, as the journal says; empty where it did not."""
-    return (landing(Journal(journal_path(root)).entries(beside_run(run_id))) or {}).get("commit", "")
+    lines = [entry for entry in Journal(journal_path(root)).entries(beside_run(run_id)) if entry.type == LANDED]
+    return str(lines[-1].data["commit"]) if lines else ""
 
 
 def _record(root: Path, row: Landing) -> None:
     """Write down where runs have landed, and remove their trees."""
     data: dict[str, Any] = {"commit": row.commit, "target": row.target, "runs": [*row.run_ids]}
     data |= {"judged": row.how, **({"flaky": [*row.flaky]} if row.flaky else {})}
+    journal, key = Journal(journal_path(root)), f"{LANDED}/{row.target}/{row.commit}"
     for run_id in row.run_ids:
         # Of one that had landed before, another process may have written it down already.
-        if row.how != "before" or not _landed(root, run_id):
-            key = f"{LANDED}/{row.target}/{row.commit}"
-            Journal(journal_path(root)).append(beside_run(run_id), key, LANDED, bounded(data))
+        known = _landed(root, run_id) if row.how == "before" else journal.find(beside_run(run_id), key)
+        if not known:
+            journal.append(beside_run(run_id), key, LANDED, bounded(data))
         remove_tree(root, RunStore(root, run_id).load()[1].tree)
 
 

@@ -94,7 +94,7 @@ class Lander:
     batch: int = 1
     notice: Callable[[Sequence[str], str], object] = lambda _runs, _line: None
     _failed: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
-    """The tests that failed on each tree."""
+    """The tests that failed last on each tree, and with each run."""
 
     def land(self, members: Sequence[Member]) -> Iterator[Landing]:
         """Land members in their order, and yield how it ended for each or for those that landed together.
@@ -189,11 +189,13 @@ class Lander:
             return Verdict(ok=False, tests=failed), ()
         self.notice(runs, f"judging {count(runs, 'run')} on {self.repository.target}")
         verdict = self.judge(made)
-        if not verdict.ok and len(runs) == 1:
+        # What failed in a batch with the run, too, has failed twice.
+        known = verdict.tests and {*self._failed.get(made.members[0].run_id, ())}.issuperset(verdict.tests)
+        if not verdict.ok and len(runs) == 1 and not known:
             self.notice(runs, f"failed: {few(verdict.tests) or verdict.why}; once more")
             failed, verdict = verdict.tests, self.judge(made)
         if not verdict.ok:
-            self._failed[made.tree] = verdict.tests
+            self._failed |= dict.fromkeys((made.tree, *runs), verdict.tests)
         return verdict, failed if verdict.ok else ()
 
     def _parts(self, group: list[Member], tests: Sequence[str]) -> list[list[Member]]:

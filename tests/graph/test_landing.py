@@ -104,10 +104,10 @@ def test_a_failure_that_goes_away_is_flaky_and_said(project: Project) -> None:
     assert [(row.state, row.flaky) for row in found] == [("landed", ()), ("landed", ()), ("landed", ("t::b",))]
 
 
-def test_who_changed_the_file_of_a_failing_test_is_tried_alone_and_twice(project: Project) -> None:
+def test_a_failure_in_batch_and_alone_is_known_and_another_one_is_tried_again(project: Project) -> None:
     members = [_member(project.root, f"RUN-{number}", f"src/{number}.txt") for number in range(3)]
     # Who changed the file of the failing test is tried alone, after the others.
-    found = _landed(project.root, members, [["src/0.txt::a"], [], ["src/0.txt::a"], ["src/0.txt::a"]])
+    found = _landed(project.root, members, [["src/0.txt::a"], [], ["src/0.txt::a"]])
     assert [(row.run_ids, row.state) for row in found] == [(("RUN-1", "RUN-2"), "landed"), (("RUN-0",), "red")]
     found = _landed(project.root, members[:1], [["src/0.txt::a"], ["src/0.txt::b"]])
     assert [(row.state, row.tests) for row in found] == [("red", ("src/0.txt::b",))]
