@@ -161,8 +161,8 @@ def merge_milliseconds(root: Path, members: list[Member]) -> float:
     repository, base = Repository(root, "main"), members[0].parent
     start = time.perf_counter()
     for member in members:
-        merged = repository.merge(base, member.work)
-        repository.commit(merged.tree, (base, member.work), "merged")
+        tree, _ = repository.merge(repository.tree_of(base), member.work, base)
+        repository.commit(tree, (base, member.work), "merged")
     return round((time.perf_counter() - start) / len(members) * 1000, 1)
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from interlock.graph.errors import RunBusyError, RunDamagedError, TaskError, UnknownRunError
     from interlock.graph.landing.land import land
     from interlock.graph.landing.lander import Landing
-    from interlock.graph.landing.queue import LANDED, Landed, Queued, hold, landed_of, move, queue_of
+    from interlock.graph.landing.queue import LANDED, Queued, hold, move, queue_of
     from interlock.graph.landing.work import commit_run
     from interlock.graph.task.apart import Start, start_apart
     from interlock.graph.task.background import Drives
@@ -87,7 +87,6 @@ __all__ = [
     "EvidenceCheck",
     "GraphError",
     "HandOver",
-    "Landed",
     "Landing",
     "MinimalResponse",
     "MinimalTicket",
@@ -154,7 +153,6 @@ __all__ = [
     "keep_files",
     "key_variables",
     "land",
-    "landed_of",
     "list_runs",
     "load_task",
     "log_of",

@@ -156,8 +156,8 @@ CODES: Final = rules(
             "Start a new run of the task on the present target, or look at the files and merge by hand.",
         ),
         LOCAL: (
-            "In a checkout of the target nobody holds files that land, and these have no other changes.",
-            "Commit or stash the changes, wait for the release, and land again.",
+            "In a checkout of the target the files that land have no other changes.",
+            "Commit or stash the changes, and land again.",
         ),
         GIT: (
             "Git and the remote do what landing asks of them.",
@@ -165,7 +165,7 @@ CODES: Final = rules(
         ),
         BRANCH: (
             "The branch of `interlock commit RUN` is a new one, or has that commit.",
-            "Name another one with `--branch`.",
+            "Give the branch that is there another name: `git branch -m`.",
         ),
         QUEUE: (
             "What is held or moved in the queue is a run that waits in it.",

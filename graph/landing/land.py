@@ -1,31 +1,30 @@
 """`land`: approved runs onto their branch, with the journal line of each and a new run where one conflicts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
-from itertools import takewhile
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from interlock.core.errors import InterlockError
-from interlock.core.text import few
 from interlock.gates.config import load_config
 from interlock.gates.sealed import place_of
 from interlock.graph.engine.folder import beside_run, journal_path, runs_of
 from interlock.graph.errors import GraphError, UnknownRunError
-from interlock.graph.landing.lander import Lander, Landing, refused
-from interlock.graph.landing.queue import LANDED, landed_of
-from interlock.graph.landing.rebuild import conflict_of, rebuild
+from interlock.graph.landing.lander import Lander, Landing, not_landed
+from interlock.graph.landing.queue import LANDED
 from interlock.graph.landing.repository import Repository
 from interlock.graph.landing.sealed_judge import SealedJudge
-from interlock.graph.landing.work import Approved, Member, approved, member_of
+from interlock.graph.landing.work import Member, member_of
+from interlock.graph.task.apart import Start, start_apart
 from interlock.graph.task.clone import remove_tree
 from interlock.graph.task.progress import Notice
 from interlock.graph.task.record import bounded
 from interlock.graph.task.runs import view_run
 from interlock.graph.task.store import RunStore
-from interlock.graph.task.trees import holders
 from interlock.journal import Journal
+
+_MAX_CHARS: Final = 12_000
+"""So much of each side's difference is in the note to the builder."""
 
 
 def land(
@@ -37,95 +36,99 @@ def land(
     batch: int = 0,
     rebuilds: bool = True,
 ) -> list[Landing]:
-    """Land approved runs, in this order. Safe to repeat: nothing lands twice, wherever a process was killed.
+    """Land approved runs, and return how that ended. Nothing lands twice, wherever a process was killed.
 
-    Args:
-        root: The project's root.
-        run_ids: The runs.
-        notice: Takes what happens: `kind` is `landing`, `runs` a list of ids, `line` the text.
-        target: The branch; by default that of `[landing]`, else the one that is checked out.
-        batch: How many runs are judged together at most; by default that of `[landing]`.
-        rebuilds: Whether a run in a tree of its own that conflicts with what has landed is begun anew.
-
-    Returns:
-        How it ended, in the order in which it did.
+    `notice` takes what happens: `kind` is `landing`, `runs` a list of ids, `line` the text. `target` and `batch` are by
+    default those of `[landing]`. Without `rebuilds` no run that conflicts with what has landed is begun anew.
 
     Raises:
         UnknownRunError: There is no such run; nothing was done.
         GraphError: `LND701` there is no branch to land on.
         JournalError: A run has landed, and that cannot be written down; the next call does.
     """
-    settings, runs = load_config(root).landing, dict[str, Approved]()
 
     def said(names: Sequence[str], line: str) -> None:
         notice({"kind": "landing", "runs": [*names], "line": line})
 
-    top, relative = place_of(root)
-
-    def held(place: Path, paths: Sequence[str]) -> Mapping[str, str]:
-        inside = [
-            path.removeprefix(f"{relative}/") for path in paths if path.startswith(f"{relative}/" if relative else "")
-        ]
-        return holders(place / relative, run_ids[0], inside)
-
-    repository = Repository(top, target or settings.target, settings.remote, lambda line: said((), line), held)
+    settings = load_config(root).landing
+    repository = Repository(place_of(root)[0], target or settings.target, settings.remote)
     repository.follow_remote()
-    repository.head()
-    found, members = list[Landing](), list[Member]()
+    head = repository.head()
+    found, members = list[Landing](), dict[str, Member]()
     for run_id in dict.fromkeys(run_ids):
+        before = _landed(root, run_id)
+        if repository.has(head, before):
+            found.append(Landing((run_id,), "landed", repository.target, before, "before"))
+            continue
         try:
-            before = landed_of(root, run_id)
-            if before is not None and repository.has(before.commit):
-                found.append(Landing((run_id,), "landed", before.commit, repository.target, how="before"))
-                _record(root, repository, found[-1])
-                continue
-            runs[run_id] = approved(root, run_id)
-            members.append(member_of(root, runs[run_id], repository))
+            members[run_id] = member_of(root, run_id, repository)
         except UnknownRunError:
             raise
         except GraphError as error:
-            found.append(replace(refused([run_id], error), target=repository.target))
-    judge, of_run = SealedJudge(root, runs, said), {member.run_id: member for member in members}
-    lander = Lander(repository, judge, batch or settings.batch, said, partial(_record, root, repository))
-    for landing in lander.land(members):
-        said(landing.run_ids, landing.state)
-        if landing.state == "conflict":
-            member = of_run[landing.run_ids[0]]
-            landing = _rebuilt(root, repository, runs[member.run_id], member, landing, begins=rebuilds)  # noqa: PLW2901
-        found.append(landing)
+            found.append(not_landed([run_id], repository.target, error))
+    lander = Lander(repository, SealedJudge(root, said), batch or settings.batch, said)
+    for row in lander.land([*members.values()]):
+        said(row.run_ids, row.state)
+        if row.state == "landed":
+            _record(root, row)
+        begins = rebuilds and row.state == "conflict"
+        found.append(_rebuilt(root, repository, members[row.run_ids[0]], row) if begins else row)
     return found
 
 
-def _record(root: Path, repository: Repository, landing: Landing) -> None:
-    """Write down where runs have landed; what a process did not come to write is written by the next one."""
-    data: dict[str, Any] = {"commit": landing.commit, "target": landing.target, "runs": [*landing.run_ids]}
-    data |= {"judged": landing.how} if landing.how else {}
-    data |= {"flaky": [*landing.flaky]} if landing.flaky else {}
-    for run_id in landing.run_ids:
-        journal, key = Journal(journal_path(root)), f"{LANDED}/{landing.target}/{landing.commit}"
-        if journal.find(beside_run(run_id), key) is None:
+def _landed(root: Path, run_id: str) -> str:
+    """Return the commit in which a run landed, as the journal says; empty where it did not."""
+    lines = [entry for entry in Journal(journal_path(root)).entries(beside_run(run_id)) if entry.type == LANDED]
+    return str(lines[-1].data["commit"]) if lines else ""
+
+
+def _record(root: Path, row: Landing) -> None:
+    """Write down where runs have landed, and remove their trees."""
+    data: dict[str, Any] = {"commit": row.commit, "target": row.target, "runs": [*row.run_ids]}
+    data |= {"judged": row.how, **({"flaky": [*row.flaky]} if row.flaky else {})}
+    journal, key = Journal(journal_path(root)), f"{LANDED}/{row.target}/{row.commit}"
+    for run_id in row.run_ids:
+        # Of one that had landed before, another process may have written it down already.
+        known = _landed(root, run_id) if row.how == "before" else journal.find(beside_run(run_id), key)
+        if not known:
             journal.append(beside_run(run_id), key, LANDED, bounded(data))
-        repository.forget_work(run_id)
         remove_tree(root, RunStore(root, run_id).load()[1].tree)
 
 
-def _rebuilt(
-    root: Path, repository: Repository, run: Approved, member: Member, landing: Landing, *, begins: bool
-) -> Landing:
-    """Return a conflict with what changed the files on the other side, and with the run that was begun for it."""
-    conflict, finding = conflict_of(repository, run, member, landing.files), landing.finding
-    assert finding is not None
-    finding = finding._replace(message=f"{finding.message}, by {few(conflict.others)}")
-    later = takewhile(lambda each: each != run.run_id, runs_of(root, "runs", run.task.task_id))
-    if at_work := [each for each in later if view_run(each, root=root).phase != "done"]:
-        fix = f"Run {at_work[0]} of the task takes it up: `interlock resume {at_work[0]}`."
-        return replace(landing, finding=finding._replace(fix=fix))
+def _rebuilt(root: Path, repository: Repository, member: Member, row: Landing) -> Landing:
+    """Return a conflict with the run that was begun for it."""
+    assert member.view is not None
+    newest = runs_of(root, "runs", member.view.task.task_id)[0]
+    if newest != member.run_id and view_run(newest, root=root).phase != "done":
+        return replace(row, fix=f"Run {newest} of the task takes it up: `interlock resume {newest}`.")
     # The files of a run in the checkout lie there, for the person who works in it.
-    if not begins or not run.policy.tree:
-        return replace(landing, finding=finding)
+    if not member.view.policy.tree:
+        return row
     try:
-        new = rebuild(root, run, conflict)
+        new = start_apart(root, member.view.task, conflict_of(repository, member, row.files))
     except InterlockError as error:
-        return replace(landing, finding=finding._replace(message=f"{finding.message}; {error.message}", fix=error.fix))
-    fix = f"Run {new} of the task takes it up: `interlock resume {new}`."
-    return replace(landing, rebuilt=new, finding=finding._replace(fix=fix))
+        return replace(row, message=f"{row.message}; {error.message}", fix=error.fix)
+    return replace(row, rebuilt=new, fix=f"Run {new} of the task takes it up: `interlock resume {new}`.")
+
+
+def conflict_of(repository: Repository, member: Member, files: Sequence[str]) -> Start:
+    """Return how a run that conflicts with the target in these files begins anew.
+
+    That is on the target, with what merges cleanly; its builder is told both sides of the files in conflict.
+    """
+    head, target = repository.head(), repository.target
+
+    def difference(end: str) -> str:
+        words = ("diff", "--no-color", "--no-ext-diff", "--no-textconv", "--no-renames", member.parent, end)
+        return repository.run(*words, "--", *files).output.decode("utf-8", "replace")[:_MAX_CHARS] or "nothing"
+
+    note = (
+        f"Run {member.run_id} of this task was approved, and its work conflicts with what has landed on {target} since."
+        f" Your files are those of {target} now, with what merged cleanly. In conflict, and as on {target}: "
+        f"{', '.join(files)}.\n\n"
+        f"What run {member.run_id} had changed in them:\n\n{difference(member.work)}\n\n"
+        f"What {target} has changed in them since:\n\n{difference(head)}"
+    )
+    merged, _ = repository.merge(repository.tree_of(head), member.work, member.parent)
+    as_there = {path: entry for path, entry in repository.changes(merged, head).items() if path in files}
+    return Start(head, note, repository.with_files(merged, as_there))

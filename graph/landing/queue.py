@@ -11,11 +11,8 @@ from typing import Any, Final, NamedTuple
 
 from interlock.core.files import write_atomically
 from interlock.core.locks import locked
-from interlock.gates.config import load_config
-from interlock.gates.sealed import place_of
 from interlock.graph.engine.folder import beside_run, is_beside, journal_path, list_runs, state_dir
 from interlock.graph.errors import QUEUE, GraphError, RunDamagedError
-from interlock.graph.landing.repository import Repository
 from interlock.graph.task.store import RunStore
 from interlock.journal import Journal
 
@@ -34,14 +31,6 @@ class Queued(NamedTuple):
     held: bool
 
 
-class Landed(NamedTuple):
-    """Where a run has landed: the commit of the target that brought its work, and when, as the journal has times."""
-
-    commit: str
-    target: str
-    at: str
-
-
 def queue_of(root: Path) -> list[Queued]:
     """Return the runs that can land, in the order in which they do: of each task the one that was approved last."""
     tasks, approved, landed = dict[str, str](), dict[str, str](), set[str]()
@@ -53,10 +42,8 @@ def queue_of(root: Path) -> list[Queued]:
         elif entry.type == LANDED and is_beside(entry.run):
             landed.add(entry.run.removesuffix(beside_run("")))
     newest = {tasks.get(run_id, run_id): run_id for run_id in approved}
-    waiting = ({*newest.values()} - landed) & {*list_runs(root, "runs")}
-    waiting -= _landed_unsaid(root).keys() if waiting else set()
     changed, found = _changed(root), list[Queued]()
-    for run_id in waiting:
+    for run_id in ({*newest.values()} - landed) & {*list_runs(root, "runs")}:
         with suppress(RunDamagedError):
             task, policy, _ = RunStore(root, run_id).load()
             # A run of a project without git, or of an earlier version, has no commit that its work could be put on.
@@ -68,36 +55,13 @@ def queue_of(root: Path) -> list[Queued]:
     return sorted(found, key=lambda row: (places.get(row.run_id, len(order)), row.approved_at, row.run_id))
 
 
-def landed_of(root: Path, run_id: str) -> Landed | None:
-    """Return where a run has landed, or None; also where a process was killed before it could write that down."""
-    lines = [entry for entry in Journal(journal_path(root)).entries(beside_run(run_id)) if entry.type == LANDED]
-    if lines:
-        last = lines[-1]
-        return Landed(str(last.data["commit"]), str(last.data["target"]), last.at)
-    return _landed_unsaid(root).get(run_id)
-
-
-def _landed_unsaid(root: Path) -> dict[str, Landed]:
-    """Return the runs of which git alone knows that they have landed."""
-    found: dict[str, Landed] = {}
-    with suppress(GraphError):
-        repository = Repository(place_of(root)[0], load_config(root).landing.target)
-        for run_id, work in repository.works().items():
-            if repository.has(work):
-                commit = repository.bringer_of(work)
-                at = repository.name("show", "-s", "--format=%cI", commit)
-                found[run_id] = Landed(commit, repository.target, at)
-    return found
-
-
 def hold(root: Path, run_id: str, on: bool) -> None:
     """Hold a run back from landing with the queue, or release it.
 
     Raises:
         GraphError: `LND709` it does not wait in the queue.
     """
-    _check_waits(root, run_id)
-    with _changing(root) as changed:
+    with _changing(root, run_id) as (changed, _):
         rest = [each for each in changed["held"] if each != run_id]
         changed["held"] = [*rest, run_id] if on else rest
 
@@ -108,17 +72,10 @@ def move(root: Path, run_id: str, position: int) -> None:
     Raises:
         GraphError: `LND709` it does not wait in the queue.
     """
-    _check_waits(root, run_id)
-    with _changing(root) as changed:
-        order = [row.run_id for row in queue_of(root) if row.run_id != run_id]
+    with _changing(root, run_id) as (changed, order):
+        order.remove(run_id)
         order.insert(max(0, position - 1), run_id)
         changed["order"] = order
-
-
-def _check_waits(root: Path, run_id: str) -> None:
-    if run_id in [row.run_id for row in queue_of(root)]:
-        return
-    raise GraphError(f"run {run_id} does not wait to land", "`interlock queue` lists those that do.", QUEUE)
 
 
 def _changed(root: Path) -> dict[str, list[str]]:
@@ -129,10 +86,12 @@ def _changed(root: Path) -> dict[str, list[str]]:
 
 
 @contextmanager
-def _changing(root: Path) -> Generator[dict[str, list[str]]]:
-    """Change what a person changed of the queue, with nobody else at it."""
+def _changing(root: Path, run_id: str) -> Generator[tuple[dict[str, list[str]], list[str]]]:
+    """Change what a person changed of the queue, with nobody else at it; its present order comes along."""
     folder = state_dir(root)
     with (folder / "landing.lock").open("ab") as file, locked(file):
-        changed = _changed(root)
-        yield changed
+        changed, order = _changed(root), [row.run_id for row in queue_of(root)]
+        if run_id not in order:
+            raise GraphError(f"run {run_id} does not wait to land", "`interlock queue` lists those that do.", QUEUE)
+        yield changed, order
         write_atomically(folder / _NAME, json.dumps(changed, indent=1).encode() + b"\n")

@@ -40,7 +40,6 @@ def _not_needed(context: click.Context, parameter: click.Parameter, value: bool)
 @click.option("-F", "--file", "file", type=click.File("r"), help="Read the message from a file; - is standard input.")
 @click.option("-a", is_flag=True, hidden=True, expose_value=False, callback=_not_needed)
 @click.option("--release", is_flag=True, help="Release what was committed, where nothing else below it is changed.")
-@click.option("--branch", metavar="NAME", default="", help="With RUN: the branch to make; default: interlock/RUN.")
 @click.option(
     "--on", metavar="BRANCH", default="", help="Commit to BRANCH, though the files were reserved on another one."
 )
@@ -51,7 +50,6 @@ def commit_command(
     messages: tuple[str, ...],
     file: TextIO | None,
     release: bool,
-    branch: str,
     on: str,
     root: Path | None,
     as_json: bool,
@@ -60,18 +58,15 @@ def commit_command(
 
     Example: interlock commit -m "New login" --release
 
-    With RUN, an approved run, in the place of PATHS: make a branch with the commit of its work, whatever is checked
-    out, as `interlock land` would.
+    With RUN, an approved run, in the place of PATHS: make the branch interlock/RUN with the commit of its work,
+    whatever is checked out, as `interlock land` would.
 
     New files and deletions are taken along. With PATHS (files or folders, seen from here), only what is changed there,
     and every changed file there must be yours. What others have changed or staged stays exactly as it is. Your
     pre-commit hooks run. Without a message, your editor opens.
     """
-    if branch or (len(paths) == 1 and not os.path.lexists(paths[0])):
-        run_id = _run(paths, root, needed=bool(branch))
-        if run_id is not None:
-            _commit_run(run_id, branch, root, as_json=as_json)
-            return
+    if len(paths) == 1 and not os.path.lexists(paths[0]) and _is_run(paths[0], root, as_json=as_json):
+        return
     if messages and file is not None:
         raise click.UsageError("give the message by -m or by -F, not both")
     message = "\n\n".join(messages) if messages else (file.read() if file is not None else None)
@@ -93,26 +88,21 @@ def commit_command(
         raise SystemExit(Exit.CONFLICT if any("conflict" in row for row in answer["errors"]) else Exit.REFUSED)
 
 
-def _run(paths: Sequence[str], root: Path | None, *, needed: bool) -> str | None:
-    """Return the run that the one argument names, or None."""
-    from interlock.cli.run import known_run  # noqa: PLC0415 - it takes a second, and most commits are of paths
-    from interlock.graph import find_run  # noqa: PLC0415
+def _is_run(name: str, root: Path | None, *, as_json: bool) -> bool:
+    """Make the branch of a run, if that is what the one argument names."""
+    from interlock.graph import commit_run, find_run  # noqa: PLC0415 - it takes a second, and most commits are of paths
 
-    if needed and len(paths) != 1:
-        raise click.UsageError("--branch is for one RUN: interlock commit RUN --branch NAME")
     folder = resolve_root(root)
-    return known_run(folder, paths[0]) if needed else find_run(folder, "runs", paths[0])
-
-
-def _commit_run(run_id: str, branch: str, root: Path | None, *, as_json: bool) -> None:
-    from interlock.graph import commit_run  # noqa: PLC0415
-
-    made, name = commit_run(resolve_root(root), run_id, branch), branch or f"interlock/{run_id}"
+    run_id = find_run(folder, "runs", name)
+    if run_id is None:
+        return False
+    made = commit_run(folder, run_id)
     if as_json:
-        print_json({"schema": "interlock.work/1", "run_id": run_id, "commit": made, "branch": name})
+        print_json({"schema": "interlock.work/1", "run_id": run_id, "commit": made, "branch": f"interlock/{run_id}"})
     else:
         click.echo(made)
-        click.echo(f"the work of {run_id} is branch {name}", err=True)
+        click.echo(f"the work of {run_id} is branch interlock/{run_id}", err=True)
+    return True
 
 
 def from_here(path: str, home: str) -> str:

@@ -1,10 +1,10 @@
 """`interlock land` and `interlock queue`: approved runs onto their branch, and which of them wait for it."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import click
 
@@ -24,10 +24,8 @@ from interlock.cli.run import known_run
 from interlock.cli.run_many import Job, drive_job, land_job
 from interlock.cli.screen import Sparse
 from interlock.core.errors import Exit
+from interlock.core.finding import Finding
 from interlock.core.text import few
-
-_HOW: Final = {"before": "had landed before", "there": "the branch had its changes", "run": "as the run judged it"}
-"""What is said of how work that has landed was judged."""
 
 
 @click.command("land")
@@ -61,41 +59,19 @@ def land_command(
         raise click.UsageError("name the runs, or give --queue for all that wait")
     names = [known_run(folder, run) for run in runs]
     names = names or [row.run_id for row in graph.queue_of(folder) if not row.held]
-    landed = land_and_show(folder, names, target=target, batch=batch or 0, rebuilds=not no_rebuild, as_json=as_json)
-    sys.exit(Exit.GOOD if landed else Exit.REFUSED)
+    said = Sparse.on(talk())
 
+    def notice(step: Mapping[str, Any]) -> None:
+        said(f"{step['line']} ({few(step['runs'])})")
 
-def land_and_show(
-    folder: Path, names: list[str], *, target: str = "", batch: int = 0, rebuilds: bool = True, as_json: bool = False
-) -> bool:
-    """Land runs with live progress, print how it ended for each, and return whether all have landed."""
-    console = talk()
-    seldom = Sparse.on(console)
-    with console.status("landing") as status:
-
-        def notice(step: Mapping[str, Any]) -> None:
-            line = f"{step['line']} ({few(step['runs'])})" if step["runs"] else step["line"]
-            status.update(line)
-            if not console.is_terminal:
-                seldom(line)
-
-        found = graph.land(folder, names, notice=notice, target=target, batch=batch, rebuilds=rebuilds)
-    for at, row in enumerate(found):
-        if row.rebuilt:
-            found[at] = _rebuilt(folder, row)
+    found = graph.land(folder, names, notice=notice, target=target, batch=batch or 0, rebuilds=not no_rebuild)
+    found = [_rebuilt(folder, row) if row.rebuilt else row for row in found]
     good = all(row.state == "landed" for row in found)
     if as_json:
-        rows = [asdict(row) | {"finding": None if row.finding is None else row.finding._asdict()} for row in found]
-        print_json({"schema": "interlock.landing/1", "ok": good, "landings": rows})
-        return good
-    rows = [(run, row.state, row.commit[:12], row.target, _more(row)) for row in found for run in row.run_ids]
-    show_table("", ("run", "", "commit", "target", ""), rows, wrap="")
-    if not rows:
-        click.echo("no approved run waits to land", err=True)
-    for row in found:
-        if row.finding is not None:
-            show_finding(row.finding._replace(field=few(row.run_ids)))
-    return good
+        print_json({"schema": "interlock.landing/1", "ok": good, "landings": [asdict(row) for row in found]})
+    else:
+        _show(found)
+    sys.exit(Exit.GOOD if good else Exit.REFUSED)
 
 
 def _rebuilt(folder: Path, row: graph.Landing) -> graph.Landing:
@@ -106,18 +82,23 @@ def _rebuilt(folder: Path, row: graph.Landing) -> graph.Landing:
         drive_job(folder, job, as_json=False)
         if job.end == "APPROVED":
             land_job(folder, job)
-    if job.landing is None:
-        assert row.finding is not None
-        message, fix = f"{row.message}; run {job.run_id} ended {job.end}", f"See `interlock explain {job.run_id}`."
-        return replace(row, finding=row.finding._replace(message=message, fix=fix))
-    return job.landing
+    if job.landing is not None:
+        return job.landing
+    message, fix = f"{row.message}; run {job.run_id} ended {job.end}", f"See `interlock explain {job.run_id}`."
+    return replace(row, message=message, fix=fix)
 
 
-def _more(row: graph.Landing) -> str:
-    if row.state != "landed":
-        return few(row.tests or row.files)
-    together = f"{len(row.run_ids)} together" if len(row.run_ids) > 1 else ""
-    return ", ".join(filter(None, (_HOW.get(row.how), together, f"flaky: {few(row.flaky)}" if row.flaky else "")))
+def _show(found: Sequence[graph.Landing]) -> None:
+    rows = [
+        (run, row.state, row.commit[:12], row.target, row.how, few(row.flaky)) for row in found for run in row.run_ids
+    ]
+    show_table("", ("run", "", "commit", "target", "judged", "flaky"), rows, wrap="flaky")
+    if not rows:
+        click.echo("no approved run waits to land", err=True)
+    for row in found:
+        if row.code:
+            named = few(row.files or row.tests)
+            show_finding(Finding(row.code, "error", few(row.run_ids), row.message, named, fix=row.fix))
 
 
 @click.group("queue", invoke_without_command=True)
@@ -146,10 +127,7 @@ def queue_command(context: click.Context, root: Path | None, as_json: bool) -> N
 @root_option
 def hold_run(run: str, root: Path | None) -> None:
     """Hold RUN back: `interlock land --queue` leaves it out."""
-    folder = resolve_root(root)
-    name = known_run(folder, run)
-    graph.hold(folder, name, on=True)
-    click.echo(f"{name} is held back")
+    _hold(run, root, on=True)
 
 
 @queue_command.command("release")
@@ -157,18 +135,14 @@ def hold_run(run: str, root: Path | None) -> None:
 @root_option
 def release_run(run: str, root: Path | None) -> None:
     """Let RUN land with the queue again."""
+    _hold(run, root, on=False)
+
+
+def _hold(run: str, root: Path | None, *, on: bool) -> None:
     folder = resolve_root(root)
     name = known_run(folder, run)
-    graph.hold(folder, name, on=False)
-    click.echo(f"{name} lands with the queue")
-
-
-@queue_command.command("first")
-@click.argument("run")
-@root_option
-def first_run(run: str, root: Path | None) -> None:
-    """Let RUN land before all others."""
-    _moved(run, root, 1)
+    graph.hold(folder, name, on=on)
+    click.echo(f"{name} is held back" if on else f"{name} lands with the queue")
 
 
 @queue_command.command("move")
@@ -177,10 +151,6 @@ def first_run(run: str, root: Path | None) -> None:
 @root_option
 def move_run(run: str, place: int, root: Path | None) -> None:
     """Move RUN to a PLACE in the queue; 1 is the first."""
-    _moved(run, root, place)
-
-
-def _moved(run: str, root: Path | None, place: int) -> None:
     folder = resolve_root(root)
     name = known_run(folder, run)
     graph.move(folder, name, place)
