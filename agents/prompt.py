@@ -43,6 +43,7 @@ def assignment(
     gate_notes: Mapping[str, str] = _NONE,
     outputs: Mapping[str, str] = _NONE,
     comments: Sequence[str] = (),
+    note: str = "",
 ) -> str:
     """Return the assignment of one ask, which holds the contract of the answer; the role's own prompt is not in it.
 
@@ -61,6 +62,7 @@ def assignment(
         gate_notes: How a gate is judged, one line, by its id.
         outputs: What other roles reported in this round, by role; the last two are quoted.
         comments: What people wrote about lines of the work, one line each.
+        note: Why the run was begun anew, with what its work conflicts with.
     """
     protocol = ask.protocol or DEFAULT_PROTOCOL
     role = protocol.roles[ask.role]
@@ -88,6 +90,9 @@ def assignment(
         sections.append(f"## Commands you may run\n\n{how}\n\n{listed}")
     if not is_read:
         sections.append(f"## Why the files cannot be read\n\n{data_block('reading them', ask.tree, MAX_QUOTED_BYTES)}")
+    if note:
+        quoted = data_block("what has landed, and the work before", note, 4 * MAX_QUOTED_BYTES)
+        sections.append(f"## Why the task is begun anew\n\n{quoted}")
     sections += _work(fail_reasons, failed, put_back, changes, comments)
     sections += _quotations(ask.evidence, digests, collected_findings, outputs, page=page is not None)
     # Our own rules are read last, behind everything that others wrote.

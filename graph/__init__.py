@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from interlock.graph.ending import Prunable, abandon, abandon_ticket, ended_runs, prunable, prune
     from interlock.graph.ending import prune_trees
     from interlock.graph.engine.folder import find_run, list_runs, runs_of, journal_path, journal_run, snapshots_path
-    from interlock.graph.engine.folder import state_dir
+    from interlock.graph.engine.folder import LANDED, state_dir
     from interlock.graph.errors import ANSWER, CODES as RUN_CODES, COMMENT, GraphError, RULES as RUN_RULES, TREE
     from interlock.graph.errors import RunBusyError, RunDamagedError, TaskError, UnknownRunError
     from interlock.graph.landing.land import land
     from interlock.graph.landing.lander import Landing
-    from interlock.graph.landing.queue import LANDED, Queued, hold, move, queue_of
+    from interlock.graph.landing.queue import Queued, hold, move, queue_of
     from interlock.graph.landing.work import commit_run
     from interlock.graph.task.apart import Start, start_apart
     from interlock.graph.task.background import Drives

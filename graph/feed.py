@@ -15,8 +15,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 
 from interlock.agents.ask import agent_of_run
 from interlock.core.text import whole
-from interlock.graph.engine.folder import beside_run, journal_path, journal_run
-from interlock.graph.landing.queue import LANDED
+from interlock.graph.engine.folder import LANDED, beside_run, journal_path, journal_run
 from interlock.graph.task.machine import failed_gates
 from interlock.journal import Entry, Journal
 from interlock.reservations import JOURNAL_RUN as RESERVATIONS

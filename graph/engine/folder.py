@@ -131,6 +131,8 @@ def made(folder: Path) -> int:
 
 ABANDONED: Final = "abandoned"
 """The file and the journal line that say that a run was ended for good."""
+LANDED: Final = "landed"
+"""The journal line, beside a run, that says where its work has landed."""
 PRUNED: Final = "pruned"
 """The journal line, beside a run, that says that a person had its folder removed, and where its lines ended."""
 

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from interlock.core.errors import InterlockError
+from interlock.core.text import few
 from interlock.gates.config import load_config
 from interlock.gates.sealed import place_of
-from interlock.graph.engine.folder import beside_run, journal_path, runs_of
+from interlock.graph.engine.folder import LANDED, beside_run, journal_path, runs_of
 from interlock.graph.errors import GraphError, UnknownRunError
 from interlock.graph.landing.lander import Lander, Landing, not_landed
-from interlock.graph.landing.queue import LANDED
 from interlock.graph.landing.repository import Repository
 from interlock.graph.landing.sealed_judge import SealedJudge
 from interlock.graph.landing.work import Member, member_of
@@ -104,6 +104,9 @@ def _rebuilt(root: Path, repository: Repository, member: Member, row: Landing) -
     # The files of a run in the checkout lie there, for the person who works in it.
     if not member.view.policy.tree:
         return row
+    # What it makes anew could not land either.
+    if local := repository.changed_there(repository.changes(member.parent, member.work)):
+        return replace(row, fix=f"Commit your changes of {few(local)}, or put them aside, and land again.")
     try:
         new = start_apart(root, member.view.task, conflict_of(repository, member, row.files))
     except InterlockError as error:

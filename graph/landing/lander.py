@@ -117,6 +117,7 @@ class Lander:
             runs = _ids(group)
             if not runs:
                 return
+            self.repository.check_files(made.commit, made.head)
             verdict, failed = self._judged(made)
             flaky |= dict.fromkeys(failed)
             if not verdict.ok and len(runs) > 1:

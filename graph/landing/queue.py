@@ -11,13 +11,11 @@ from typing import Any, Final, NamedTuple
 
 from interlock.core.files import write_atomically
 from interlock.core.locks import locked
-from interlock.graph.engine.folder import beside_run, is_beside, journal_path, list_runs, state_dir
+from interlock.graph.engine.folder import LANDED, beside_run, is_beside, journal_path, list_runs, state_dir
 from interlock.graph.errors import QUEUE, GraphError, RunDamagedError
 from interlock.graph.task.store import RunStore
 from interlock.journal import Journal
 
-LANDED: Final = "landed"
-"""The type of the journal line, beside a run, that says where its work has landed."""
 _NAME: Final = "landing.json"
 
 

@@ -7,7 +7,7 @@ branch of the remote is moved first, by a push that is a fast-forward or nothing
 
 import os
 import shlex
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -140,6 +140,22 @@ class Repository:
         if not moved:
             self.follow_remote()
         return moved
+
+    def check_files(self, new: str, old: str) -> None:
+        """Refuse a landing that the files of the target's checkout could not follow, before anything is judged.
+
+        Raises:
+            GraphError: `LND706` a file that differs between the commits holds something else.
+        """
+        place = self._checked_out()
+        if place is not None:
+            self._ready(place, new, old)
+
+    def changed_there(self, paths: Iterable[str]) -> list[str]:
+        """Return those of some files that are changed and not committed in the checkout of the target."""
+        place = self._checked_out()
+        words = ("diff-index", "--name-only", "-z", "HEAD", "--", *paths)
+        return [] if place is None else _paths(self.ask(*words, at=place))
 
     def follow_remote(self) -> None:
         """Bring the target to where it is on the remote, if there is one.

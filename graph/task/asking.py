@@ -299,15 +299,10 @@ def make_ask(
         certified=tuple(sorted(held_gates(context, state))),
         gate_notes=gate_notes(context.task, context.policy),
         outputs=_outputs(role, state),
-        comments=_said(context, store) if builds else (),
+        comments=given_now(store) if builds else (),
+        note=context.policy.note if builds else "",
     )
     return replace(ask, prompt=reask(prompt, refusal, refused) if refusal else prompt)
-
-
-def _said(context: TaskContext, store: RunStore) -> tuple[str, ...]:
-    """Return what a builder is told beside the task: why the run was begun anew, and the comments of people."""
-    note = context.policy.note
-    return (*((note,) if note else ()), *given_now(store))
 
 
 def _commands(context: TaskContext, role: Role) -> dict[str, tuple[str, ...]]:

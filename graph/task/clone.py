@@ -47,6 +47,8 @@ from interlock.graph.errors import TREE, GraphError
 
 _GIT_SECONDS: Final = 600.0
 _ABOUT: Final = "tree.json"
+_LEFT_OUT: Final = tuple(f":(top,exclude,glob)**/{name}/**" for name in (*DEFAULT_KEEP, ".interlock", "artifacts"))
+"""Dependencies, and what Interlock writes, are no changes of a person, also where git does not ignore them."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,7 @@ class Clone:
         return self.place / self.root
 
     def command(self, argv: Sequence[str], *, bare: bool = False) -> list[str]:
-        """Return a command that runs inside, with the root as its folder; a `bare` tree has what it made itself alone."""
+        """Return a command that runs inside, in the root; a `bare` tree has nothing of the checkout."""
         if not self.mounted:
             return [*argv]
         top, root = os.fspath(self.top), self.top / self.root
@@ -342,7 +344,8 @@ def _delete(folder: Path) -> bool:
 
 def unsaved(root: Path) -> tuple[list[str], list[str]]:
     """Return the files of the checkout that are not as in the last commit: tracked ones, and new ones."""
-    rows = git.run(root, ("status", "--porcelain=v1", "-z", "--no-renames"), timeout_seconds=_GIT_SECONDS).output
+    words = ("status", "--porcelain=v1", "-z", "--no-renames", "--", ":/", *_LEFT_OUT)
+    rows = git.run(root, words, timeout_seconds=_GIT_SECONDS).output
     lines = [os.fsdecode(row) for row in rows.split(b"\0") if row]
     changed = [line[3:] for line in lines if not line.startswith("??")]
     return changed, [line[3:] for line in lines if line.startswith("??")]
@@ -357,7 +360,7 @@ def commit_of_changes(root: Path, parent: str) -> str:
     top, _ = place_of(root)
     with TemporaryDirectory(prefix="interlock-") as folder:
         index = {"GIT_INDEX_FILE": f"{folder}/index"}
-        for words in (("read-tree", parent), ("add", "-A")):
+        for words in (("read-tree", parent), ("add", "-A", "--", ".", *_LEFT_OUT)):
             done = git.run(top, words, also=index, timeout_seconds=_GIT_SECONDS)
             if done.status != 0:
                 raise GraphError(f"the changes cannot be read: {done.why[-400:]}", "Do what git says.", TREE)

@@ -14,7 +14,7 @@ from interlock.core.text import few
 from interlock.envelope.protocol import ANYBODY, STATUS_MEANING, GateSpec
 from interlock.gates.manifest import from_json
 from interlock.gates.shared import shared
-from interlock.graph.engine.folder import journal_path, list_runs
+from interlock.graph.engine.folder import LANDED, beside_run, journal_path, list_runs
 from interlock.graph.errors import RunDamagedError
 from interlock.graph.task.kept_evidence import present_path
 from interlock.graph.task.left_agents import left_text
@@ -294,8 +294,17 @@ def _next_steps(view: RunView, root: Path, *, driven: bool, shared_only: bool) -
         steps = [f"Look at {path}: it was changed, and no gate judged the change." for path in after["not_judged"]]
         steps += [f"Look at {path}: it is not as it was approved." for path in after["changed_since"]]
         steps += [f"Read the hand-over again: it names {path}, which did not exist." for path in after["not_there"]]
-        return steps or ["Nothing: the task is approved."]
+        return steps or [_after_approval(view, root)]
     return ["Fix what the reasons name, then start a new run of the task with `interlock run`."]
+
+
+def _after_approval(view: RunView, root: Path) -> str:
+    """Return where an approved run has landed, or how it does."""
+    beside = Journal(journal_path(root)).entries(beside_run(view.run_id))
+    lines = [entry.data for entry in beside if entry.type == LANDED]
+    if lines:
+        return f"Nothing: it has landed on {lines[-1]['target']} as {str(lines[-1]['commit'])[:12]}."
+    return f"Land it: interlock land {view.run_id}" if view.policy.commit else "Nothing: the task is approved."
 
 
 def _decide(run_id: str, question: Question) -> list[str]:

@@ -180,6 +180,6 @@ def write_template(name: str, home: Path, *, dry_run: bool, as_json: bool) -> No
     model = "command:claude" if name == "page" else "builder=command:claude"
     where = root_words(home)
     click.echo(f"next: say in {TASK} what is to be done, and which files the work may touch")
-    click.echo("commit both: `interlock gate` reads them out of the last commit")
+    click.echo("commit them: `interlock gate` and runs in trees of their own read the last commit")
     click.echo(f"check it: interlock check {TASK} --model {model}{where}")
     click.echo(f"run it: interlock run {TASK} --model {model}{where}")

@@ -23,7 +23,7 @@ from interlock.cli.interrupt import stops_at_once
 from interlock.cli.run import known_run
 from interlock.cli.run_many import Job, drive_job, land_job
 from interlock.cli.screen import Sparse
-from interlock.core.errors import Exit
+from interlock.core.errors import Exit, InterlockError
 from interlock.core.finding import Finding
 from interlock.core.text import few
 
@@ -78,10 +78,15 @@ def _rebuilt(folder: Path, row: graph.Landing) -> graph.Landing:
     """Drive the run that was begun because of a conflict, and land it; return how that ended."""
     job = Job(graph.RunStore(folder, row.rebuilt).load()[0], row.rebuilt)
     talk().print(f"{row.message}; run {row.rebuilt} begins", style="yellow", markup=False)
-    with stops_at_once(f"stopped; the run is kept. Go on with: interlock resume {row.rebuilt}{root_words(folder)}"):
-        drive_job(folder, job, as_json=False)
-        if job.end == "APPROVED":
-            land_job(folder, job)
+    resume = f"interlock resume {row.rebuilt}{root_words(folder)}"
+    try:
+        with stops_at_once(f"stopped; the run is kept. Go on with: {resume}"):
+            drive_job(folder, job, as_json=False)
+            if job.end == "APPROVED":
+                land_job(folder, job)
+    except InterlockError as error:  # the others have landed, or not, and that is to be said
+        message = f"{row.message}; run {row.rebuilt} stopped: {error.code} {error.message}"
+        return replace(row, message=message, fix=f"{error.fix} Go on with: {resume}")
     if job.landing is not None:
         return job.landing
     message, fix = f"{row.message}; run {job.run_id} ended {job.end}", f"See `interlock explain {job.run_id}`."
