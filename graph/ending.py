@@ -14,6 +14,7 @@ from interlock.gates.sealed import Store, place_of
 from interlock.graph.daily import landing
 from interlock.graph.engine.folder import ABANDONED, PRUNED, beside_run, journal_path, list_runs
 from interlock.graph.errors import RunDamagedError
+from interlock.graph.landing.queue import queue_of
 from interlock.graph.task.clone import remove_trees
 from interlock.graph.task.left_agents import end_left_agents
 from interlock.graph.task.record import Recorder
@@ -107,17 +108,18 @@ def abandon_ticket(root: Path, run_id: str) -> bool:
 def ended_runs(root: Path, *, older_than_days: float = 0.0) -> Iterator[Ended]:
     """Yield the task runs that are over: APPROVED, BLOCKED or abandoned.
 
-    A run that cannot be read back is none, nor is one in a tree of its own that is APPROVED and has not landed.
+    A run that cannot be read back is none, nor is one in a tree of its own that waits to land.
     """
-    graphs, journal, trees = Graphs(), Journal(journal_path(root)), _state_folder(root) / "trees"
+    graphs, trees = Graphs(), _state_folder(root) / "trees"
+    waiting = {row.run_id for row in queue_of(root)}
     for run_id in list_runs(root, "runs"):
         folder = RunStore(root, run_id).folder
         try:
             view = view_run(run_id, root=root, graphs=graphs)
         except RunDamagedError:
             continue
-        tree, lands = view.policy.tree, view.status == "APPROVED" and not view.abandoned
-        if tree and lands and not landing(journal.entries(beside_run(run_id))):
+        tree = view.policy.tree
+        if tree and run_id in waiting:
             continue
         days = _days(folder)
         if view.phase == "done" and days >= older_than_days:

@@ -163,11 +163,11 @@ def private_folder(size_bytes: int = 0) -> Generator[Path]:
     except OSError as error:
         raise SealError("SEAL122", f"No temporary folder can be made: {error.strerror}.", "Free disk space.") from error
     # Nobody looks for it until it is locked and has its name.
-    folder = os.path.join(os.path.dirname(made), os.path.basename(made)[1:])
+    folder = Path(made).with_name(Path(made).name[1:])
     with _opened(made) as descriptor, locked(descriptor):
-        os.rename(made, folder)
+        Path(made).rename(folder)
         try:
-            yield Path(folder)
+            yield folder
         finally:
             _remove(folder)
 
@@ -178,7 +178,7 @@ def remove_left_folders() -> None:
         for folder in Path(parent).glob(f"{_FOLDER}*"):
             with suppress(OSError), _opened(folder) as descriptor, locked(descriptor, seconds=0) as free:
                 if free:
-                    _remove(os.fspath(folder))
+                    _remove(folder)
 
 
 @contextmanager
@@ -190,7 +190,7 @@ def _opened(folder: str | Path) -> Generator[int]:
         os.close(descriptor)
 
 
-def _remove(folder: str) -> None:
+def _remove(folder: Path) -> None:
     for words in (("rm", "-rf"), ("chmod", "-R", "u+rwx"), ("rm", "-rf")):  # what a test left without permissions
-        if os.path.exists(folder):
+        if folder.exists():
             subprocess.run([*words, folder], capture_output=True, check=False)

@@ -132,7 +132,7 @@ def test_an_approved_run_in_a_tree_of_its_own_is_not_pruned_before_it_has_landed
     run = project.run().run_id
     path = RunStore(project.root, run).folder / "run.json"
     row = json.loads(path.read_text())
-    path.write_text(json.dumps({**row, "policy": {**row["policy"], "tree": "t-1"}}))
+    path.write_text(json.dumps({**row, "policy": {**row["policy"], "tree": "t-1", "commit": "c"}}))
     assert list(ended_runs(project.root)) == []
     beside = Journal(journal_path(project.root))
     beside.append(beside_run(run), "landed", "landed", {"commit": "c0ffee", "target": "main"})
