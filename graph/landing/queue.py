@@ -33,7 +33,7 @@ def queue_of(root: Path) -> list[Queued]:
     """Return the runs that can land, in the order in which they do: of each task the one that was approved last."""
     tasks, approved, landed = dict[str, str](), dict[str, str](), set[str]()
     for entry in Journal(journal_path(root)).entries():
-        if entry.type == "run_started":
+        if entry.type == "run_started" and "task" in entry.data:
             tasks[entry.run] = entry.data["task"]["task_id"]
         elif entry.type == "status" and entry.data["to"] == "APPROVED":
             approved[entry.run] = entry.at

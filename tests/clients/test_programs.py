@@ -177,7 +177,13 @@ def test_a_task_is_built_inside_the_program_and_the_hook_keeps_it_from_what_anot
 def test_a_task_is_built_inside_the_program_in_a_sandbox_and_lands(stage: Stage) -> None:
     """The program works in a tree of its own at the checkout's path; what it does lands, and nothing else changes."""
     make_task(stage)
-    for words in (("init", "-q", "-b", "main"), ("add", "-A"), ("commit", "-qm", "Start")):
+    for words in (
+        ("init", "-q", "-b", "main"),
+        ("config", "user.name", "Ann"),
+        ("config", "user.email", "ann@example.org"),
+        ("add", "-A"),
+        ("commit", "-qm", "Start"),
+    ):
         git(stage.root, *words)
     done = scripted.envelope({"ask_id": "HELLO-001.1/HELLO-001/builder", "role": "builder"}, "READY_FOR_QA")
     calls = [stage.program.edit(stage.free)]
