@@ -100,18 +100,24 @@ def _rebuilt(root: Path, repository: Repository, member: Member, row: Landing) -
     assert member.view is not None
     newest = runs_of(root, "runs", member.view.task.task_id)[0]
     if newest != member.run_id and view_run(newest, root=root).phase != "done":
-        return replace(row, fix=f"Run {newest} of the task takes it up: `interlock resume {newest}`.")
+        return _instead(row, f"Run {newest} of the task takes it up: `interlock resume {newest}`.")
     # The files of a run in the checkout lie there, for the person who works in it.
     if not member.view.policy.tree:
         return row
     # What it makes anew could not land either.
     if local := repository.changed_there(repository.changes(member.parent, member.work)):
-        return replace(row, fix=f"Commit your changes of {few(local)}, or put them aside, and land again.")
+        return _instead(row, f"Commit your changes of {few(local)}, or put them aside, and land again.")
     try:
         new = start_apart(root, member.view.task, conflict_of(repository, member, row.files))
     except InterlockError as error:
-        return replace(row, message=f"{row.message}; {error.message}", fix=error.fix)
-    return replace(row, rebuilt=new, fix=f"Run {new} of the task takes it up: `interlock resume {new}`.")
+        return replace(row, error=error)
+    return replace(_instead(row, f"Run {new} of the task takes it up: `interlock resume {new}`."), rebuilt=new)
+
+
+def _instead(row: Landing, fix: str) -> Landing:
+    """Return a conflict with another fix."""
+    assert row.error is not None
+    return replace(row, error=GraphError(row.error.message, fix, row.error.code))
 
 
 def conflict_of(repository: Repository, member: Member, files: Sequence[str]) -> Start:

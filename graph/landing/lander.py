@@ -30,7 +30,7 @@ class Landing:
         how: How what has landed was judged, as in `Verdict`; `before` where the target had its changes.
         files: The files that conflict.
         flaky: The tests that failed once and passed on the same tree then.
-        code: Of why it has not landed, as are `message` and `fix`.
+        error: Why it has not landed.
         rebuilt: The run that was begun because of a conflict.
     """
 
@@ -42,10 +42,14 @@ class Landing:
     files: tuple[str, ...] = ()
     tests: tuple[str, ...] = ()
     flaky: tuple[str, ...] = ()
-    code: str = ""
-    message: str = ""
-    fix: str = ""
+    error: InterlockError | None = None
     rebuilt: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON values, with `code`, `message` and `fix` of its error."""
+        values = {name: value for name, value in vars(self).items() if name != "error"}
+        error = self.error
+        return values | ({} if error is None else {"code": error.code, "message": error.message, "fix": error.fix})
 
 
 class Merge(NamedTuple):
@@ -75,8 +79,8 @@ class Verdict(NamedTuple):
 
 def not_landed(run_ids: Sequence[str], target: str, error: InterlockError, **more: Any) -> Landing:
     """Return that runs have not landed, and why."""
-    why: dict[str, Any] = {"state": "refused", "code": error.code, "message": error.message, "fix": error.fix}
-    return Landing((*run_ids,), target=target, **{**why, **more})
+    given: dict[str, Any] = {"state": "refused", "target": target, "error": error, **more}
+    return Landing((*run_ids,), **given)
 
 
 @dataclass

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +68,7 @@ def land_command(
     found = [_rebuilt(folder, row) if row.rebuilt else row for row in found]
     good = all(row.state == "landed" for row in found)
     if as_json:
-        print_json({"schema": "interlock.landing/1", "ok": good, "landings": [asdict(row) for row in found]})
+        print_json({"schema": "interlock.landing/1", "ok": good, "landings": [row.to_json() for row in found]})
     else:
         _show(found)
     sys.exit(Exit.GOOD if good else Exit.REFUSED)
@@ -77,7 +77,9 @@ def land_command(
 def _rebuilt(folder: Path, row: graph.Landing) -> graph.Landing:
     """Drive the run that was begun because of a conflict, and land it; return how that ended."""
     job = Job(graph.RunStore(folder, row.rebuilt).load()[0], row.rebuilt)
-    talk().print(f"{row.message}; run {row.rebuilt} begins", style="yellow", markup=False)
+    assert row.error is not None
+    why = row.error.message
+    talk().print(f"{why}; run {row.rebuilt} begins", style="yellow", markup=False)
     resume = f"interlock resume {row.rebuilt}{root_words(folder)}"
     try:
         with stops_at_once(f"stopped; the run is kept. Go on with: {resume}"):
@@ -85,12 +87,12 @@ def _rebuilt(folder: Path, row: graph.Landing) -> graph.Landing:
             if job.end == "APPROVED":
                 land_job(folder, job)
     except InterlockError as error:  # the others have landed, or not, and that is to be said
-        message = f"{row.message}; run {row.rebuilt} stopped: {error.code} {error.message}"
-        return replace(row, message=message, fix=f"{error.fix} Go on with: {resume}")
+        text = f"{why}; run {row.rebuilt} stopped: {error.code} {error.message}"
+        return replace(row, error=InterlockError(text, f"{error.fix} Go on with: {resume}", row.error.code))
     if job.landing is not None:
         return job.landing
-    message, fix = f"{row.message}; run {job.run_id} ended {job.end}", f"See `interlock explain {job.run_id}`."
-    return replace(row, message=message, fix=fix)
+    text, fix = f"{why}; run {job.run_id} ended {job.end}", f"See `interlock explain {job.run_id}`."
+    return replace(row, error=InterlockError(text, fix, row.error.code))
 
 
 def _show(found: Sequence[graph.Landing]) -> None:
@@ -101,9 +103,9 @@ def _show(found: Sequence[graph.Landing]) -> None:
     if not rows:
         click.echo("no approved run waits to land", err=True)
     for row in found:
-        if row.code:
+        if (error := row.error) is not None:
             named = few(row.files or row.tests)
-            show_finding(Finding(row.code, "error", few(row.run_ids), row.message, named, fix=row.fix))
+            show_finding(Finding(error.code, "error", few(row.run_ids), error.message, named, fix=error.fix))
 
 
 @click.group("queue", invoke_without_command=True)

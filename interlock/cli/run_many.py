@@ -214,12 +214,12 @@ def land_job(folder: Path, job: Job, *, as_json: bool = False) -> None:
             (job.landing,) = graph.land(folder, [job.run_id], notice=_said_on(console))
         if not job.landing.rebuilt:
             break
-        console.print(f"{job.landing.message}; run {job.landing.rebuilt} begins", style="yellow", markup=False)
+        console.print(f"{job.landing.error}; run {job.landing.rebuilt} begins", style="yellow", markup=False)
         job.run_id, job.landing = job.landing.rebuilt, None
         drive_job(folder, job, as_json=as_json)
         if job.end != "APPROVED":
             return
-    job.why = job.landing.message if job.landing and job.landing.state != "landed" else ""
+    job.why = str(job.landing.error) if job.landing and job.landing.error else ""
 
 
 def _exit_code(rows: Sequence[Job]) -> int:

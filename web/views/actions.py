@@ -154,13 +154,13 @@ def land(request: Request) -> Response:
 
 
 def _land(project: Project, runs: Sequence[str], there: str) -> str:
-    refused = [row for row in graph.land(project.root, runs) if row.state != "landed"]
+    refused = [(row, row.error) for row in graph.land(project.root, runs) if row.error is not None]
     if refused:
         why = [
-            f"{few(row.run_ids)}: {row.state}, {row.message} {few(row.files or row.tests)}".strip() for row in refused
+            f"{few(row.run_ids)}: {row.state}, {error} {few(row.files or row.tests)}".strip() for row, error in refused
         ]
-        fixes = dict.fromkeys(row.fix for row in refused)
-        raise PageError(refused[0].code or "WEB409", "; ".join(why), " ".join(fixes))
+        fixes = dict.fromkeys(error.fix for _, error in refused)
+        raise PageError(refused[0][1].code, "; ".join(why), " ".join(fixes))
     return there
 
 
