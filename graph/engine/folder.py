@@ -102,7 +102,14 @@ def find_run(root: Path, kind: Kind, name: str) -> str | None:
     # A run id goes first: a task may be called as an older run is.
     if is_run_id(name) and (record_of(root) / ".interlock" / kind / name / BEGIN).exists():
         return name
-    return next(iter(runs_of(root, kind, name)), None)
+    # Of a task with candidates, the one that was not given up.
+    candidate = re.compile(rf"{re.escape(name)}-C\d\.")
+    kept = (run for run in list_runs(root, kind) if candidate.match(run) and not _is_abandoned(root, kind, run))
+    return next(iter(runs_of(root, kind, name)), None) or next(kept, None)
+
+
+def _is_abandoned(root: Path, kind: Kind, run_id: str) -> bool:
+    return (record_of(root) / ".interlock" / kind / run_id / ABANDONED).exists()
 
 
 def _folders(root: Path, kind: Kind) -> Iterator[Path]:
