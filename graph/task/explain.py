@@ -22,6 +22,7 @@ from interlock.graph.task.machine import REWORKABLE, UNANSWERED, Cause, certifie
 from interlock.graph.task.policy import Policy
 from interlock.graph.task.progress import agents_at_work
 from interlock.graph.task.questions import Question
+from interlock.graph.task.record import tree_of
 from interlock.graph.task.scope_leases import waited_for
 from interlock.graph.task.sealing import place_in
 from interlock.graph.task.state import CollectedEvidence, excused_gates, waived_trees
@@ -67,6 +68,7 @@ def run_summary(view: RunView, root: Path, journal: Journal | None = None) -> di
         "attempt": attempt,
         "driven": driven,
         **({"left": left} if left else {}),
+        **({"tree": tree_of(view.policy)} if view.policy.tree else {}),
         "at_work": agents_at_work(root, view.run_id),
         "abandoned": view.abandoned,
         **({"earlier_version": True} if view.of_another_version else {}),

@@ -29,6 +29,9 @@ MAX_BYTES: Final = 160 * 1024
 _STEPS: Final = ((2000, 50), (400, 50), (200, 20), (80, 8), (16, 2))
 """How many characters of a text and how many items of a list are kept: the first row that fits."""
 
+_OPEN: Final = "network, and all that the user can read"
+"""What no sandbox of an agent closes: clients need it."""
+
 
 def bounded(value: Mapping[str, Any]) -> dict[str, Any]:
     """Return a copy that fits into a journal line: texts of at most 2000 characters and lists of at most 50 items.
@@ -215,6 +218,11 @@ class Recorder:
                     ) from error
 
 
+def tree_of(policy: Policy) -> dict[str, str]:
+    """Return the tree that a run works in, and what its agents' programs are kept in and what stays open to them."""
+    return {"name": policy.tree, "sandbox": "namespaces" if policy.sandbox else "none", "open": _OPEN}
+
+
 def open_journal(
     recorder: Recorder, run_id: str, root: Path, task: Task, policy: Policy, sealing: Mapping[str, Any]
 ) -> Entry:
@@ -236,6 +244,8 @@ def open_journal(
         data["origin"] = origin
     if sealing:
         data["base"] = sealing["frozen"]["base"]
+    if policy.tree:
+        data["tree"] = tree_of(policy)
     entry = recorder.keep(run_id, "run_started", "run_started", data)
     # A journal of another checkout, or an id that was used before, would else be taken for this run.
     if entry.data["task_sha256"] != data["task_sha256"]:

@@ -242,6 +242,8 @@ def show_summary(summary: dict[str, Any], folder: Path) -> None:
         ("status", status),
         ("attempts", str(summary["attempt"])),
     ]
+    if tree := summary.get("tree"):
+        lines.append(("tree", f"{tree['name']}; agents' sandbox: {tree['sandbox']}, open to them: {tree['open']}"))
     lines += [("reason", item) for item in summary["fail_reasons"]]
     if summary["abandoned"]:
         lines.append(("ended", "abandoned"))
