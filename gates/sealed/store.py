@@ -595,7 +595,7 @@ def _listed(folder: str, tree: str) -> Mapping[str, Entry]:
 
 
 def _damaged(folder: str | Path, why: str) -> SealError:
-    fix = "Repeat the command. Where it says the same, something else changed the store: move it aside, and start a new run."
+    fix = "Repeat the command. Should it say the same, move the store aside, and start a new run."
     return SealError("SEAL110", f"{folder} cannot be used: {why}.", fix)
 
 
