@@ -64,7 +64,7 @@ _ERRORS: Final = {
     ),
     "SEAL106": ("Variables of `pass_env` are set.", "Set the variable, or take it out of `pass_env`."),
     "SEAL107": ("The program of a command is in the base, or kept.", "Name its folder under `keep`, or commit it."),
-    "SEAL110": ("The store of trees is what was stored.", "Remove it, and start a new run."),
+    "SEAL110": ("The store of trees is what was stored.", "Move it aside, and start a new run."),
     "SEAL112": ("The state folder can be written.", "Free disk space, or set `INTERLOCK_STATE` to another folder."),
     "SEAL120": (
         "A path is a file, or a folder, in the work as in the base.",

@@ -96,7 +96,8 @@ def killed(point: Point) -> dict[str, Any]:
         if waits in there and handed_over == (point.at in ("gate", "agent")):
             time.sleep(float(point.side))
             break
-    for each in processes() if point.victims == "all" else [pid]:
+    # Whoever started a process goes before it, and makes nothing of its end.
+    for each in sorted(processes()) if point.victims == "all" else [pid]:
         with suppress(ProcessLookupError):
             os.kill(each, signal.SIGKILL)
     status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
@@ -114,7 +115,8 @@ def killed(point: Point) -> dict[str, Any]:
         "then": ", ".join(then),
         "landed": len([line for line in trailers.splitlines() if line]),
         "left": left + world.left(),
-        "trees": world.trees() + [str(path) for top in ("/tmp", "/dev/shm") for path in Path(top).glob("interlock-*")],
+        "trees": [*world.trees(), *map(str, Path("/dev/shm").glob("interlock-*"))],
+        "in /tmp": len([*Path("/tmp").glob("interlock-*")]),
         "verify": interlock("verify")[0],
         "other": git(PROJECT, "status", "-s") + git(PROJECT, "for-each-ref", "refs/interlock", "refs/heads/interlock"),
     }

@@ -595,7 +595,7 @@ def _listed(folder: str, tree: str) -> Mapping[str, Entry]:
 
 
 def _damaged(folder: str | Path, why: str) -> SealError:
-    fix = "Something other than Interlock changed the store, or removed it. Remove it, and start a new run."
+    fix = "Repeat the command. Should it say the same, move the store aside, and start a new run."
     return SealError("SEAL110", f"{folder} cannot be used: {why}.", fix)
 
 
