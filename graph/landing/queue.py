@@ -31,23 +31,21 @@ class Queued(NamedTuple):
 
 def queue_of(root: Path) -> list[Queued]:
     """Return the runs that can land, in the order in which they do: of each task the one that was approved last."""
-    tasks, approved, landed = dict[str, str](), dict[str, str](), set[str]()
+    approved, landed = dict[str, str](), set[str]()
     for entry in Journal(journal_path(root)).entries():
-        if entry.type == "run_started" and "task" in entry.data:
-            tasks[entry.run] = entry.data["task"]["task_id"]
-        elif entry.type == "status" and entry.data["to"] == "APPROVED":
+        if entry.type == "status" and entry.data.get("to") == "APPROVED":
             approved[entry.run] = entry.at
         elif entry.type == LANDED and is_beside(entry.run):
             landed.add(entry.run.removesuffix(beside_run("")))
-    newest = {tasks.get(run_id, run_id): run_id for run_id in approved}
-    changed, found = _changed(root), list[Queued]()
-    for run_id in ({*newest.values()} - landed) & {*list_runs(root, "runs")}:
+    changed, newest = _changed(root), dict[str, Queued]()
+    for run_id in sorted({*approved} & {*list_runs(root, "runs")}, key=approved.__getitem__):
         with suppress(RunDamagedError):
             task, policy, _ = RunStore(root, run_id).load()
             # A run of a project without git, or of an earlier version, has no commit that its work could be put on.
             if policy.commit:
                 held = run_id in changed["held"]
-                found.append(Queued(run_id, task.task_id, task.task, approved[run_id], held))
+                newest[task.task_id] = Queued(run_id, task.task_id, task.task, approved[run_id], held)
+    found = [row for row in newest.values() if row.run_id not in landed]
     order: list[str] = changed["order"]
     places = {run_id: place for place, run_id in enumerate(order)}
     return sorted(found, key=lambda row: (places.get(row.run_id, len(order)), row.approved_at, row.run_id))
