@@ -74,7 +74,7 @@ HARMS: Final = (
     ": > {f}",
     "truncate -s 3 {f}",
     "chmod 600 {f}",
-    "rm -f {f}; ln -s /dev/null {f}",
+    "rm -f {f}; ln -s nowhere {f}",
     "printf 'bob {n}\\n' > {f}.new && mv {f}.new {f}",
 )
 WIDE: Final = (
