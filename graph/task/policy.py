@@ -63,7 +63,7 @@ class Policy:
         tree: The name of the run's own tree; empty for a run that works in the checkout.
         outside: Whether a hand-over that changed files outside the scope is refused.
         sandbox: Whether programs of agents run in a sandbox of their own.
-        note: What the builders are told of it beside the task, such as what its work conflicted with.
+        note: What the builders read beside the task, such as what the work conflicted with.
         quiet_minutes: After so many minutes without a change in the scope, it is said that an agent changes nothing.
     """
 
