@@ -16,7 +16,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar, cast
 
 from interlock.core.errors import Exit, InterlockError
 
@@ -230,7 +230,8 @@ def _needed() -> "Callable[[str], Connection[dict[str, Any]]]":
     except ImportError as error:
         fix = "Install it: pip install 'interlock-orchestrator[postgres]'."
         raise DatabaseError("the project has a database, and the extra `postgres` is not installed", fix) from error
-    return lambda address: psycopg.Connection.connect(address, row_factory=dict_row, **_OPTIONS)
+    rows: Any = dict_row
+    return lambda address: cast("Link", psycopg.connect(address, row_factory=rows, **_OPTIONS))
 
 
 def check_leg(link: "Link", leg: Leg) -> None:
