@@ -153,7 +153,9 @@ class Session(Stream):
         return said or (None if self.is_over else b"")
 
     def cancel(self, stopped: str) -> None:
-        """Have the agent stop; it has a moment to say what it spent."""
+        """Have the agent stop, once; it has a moment to say what it spent."""
+        if self.stopped:
+            return
         self.stopped, self._end = stopped, min(self._end, self._clock())
         if self._turn:
             self._send(method=AGENT_METHODS["session_cancel"], params={"sessionId": self._session})

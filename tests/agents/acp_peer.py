@@ -7,9 +7,27 @@ import json
 import os
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
-ROOT = os.getcwd()
+ROOT = str(Path.cwd())
+__all__ = [
+    "OPTIONS",
+    "ROOT",
+    "SESSION",
+    "ask",
+    "done",
+    "given",
+    "json",
+    "leave",
+    "os",
+    "permitted",
+    "raw",
+    "read",
+    "say",
+]
+__all__ += ["send", "start", "sys", "update"]
+
 SESSION = "s-1"
 _numbers = iter(range(100, 10**9))
 
@@ -53,7 +71,7 @@ def start(hello: Mapping[str, Any] | None = None, session: Mapping[str, Any] | N
             send(id=row["id"], result={"configOptions": []} if "config" in str(method) else {})
 
 
-def update(kind: str, **row: Any) -> None:
+def update(kind: str, /, **row: Any) -> None:
     """Send what is going on."""
     send(method="session/update", params={"sessionId": SESSION, "update": {"sessionUpdate": kind, **row}})
 
@@ -81,9 +99,9 @@ OPTIONS = [
 ]
 
 
-def permitted(kind: str, *paths: str, options: Any = None, **call: Any) -> str:
+def permitted(kind: str, /, *paths: str, options: Any = None, **call: Any) -> str:
     """Ask for permission and return what was chosen: the id of an option, or `cancelled`."""
-    locations = [{"path": os.path.join(ROOT, path)} for path in paths]
+    locations = [{"path": path if path.startswith("/") else f"{ROOT}/{path}"} for path in paths]
     number = f"call-{next(_numbers)}"
     row = ask(
         "session/request_permission",
