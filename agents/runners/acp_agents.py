@@ -51,8 +51,7 @@ AGENTS: Final[Mapping[str, Agent]] = {
         Command(
             ("copilot", "--acp"),
             environment=("COPILOT_*", "GH_TOKEN", "GH_HOST", "GITHUB_TOKEN"),
-            state_variable="COPILOT_HOME",
-            state={"~/.copilot": ""},
+            state={"COPILOT_HOME": {"~/.copilot": ""}},
         ),
         mode="https://agentclientprotocol.com/protocol/session-modes#agent",
         settings={"COPILOT_ALLOW_ALL": ""},
@@ -64,8 +63,10 @@ AGENTS: Final[Mapping[str, Agent]] = {
         Command(
             ("opencode", "acp"),
             environment=("OPENCODE_*", "ANTHROPIC_*", "OPENAI_*", "GEMINI_*", "GOOGLE_*"),
-            state_variable="XDG_DATA_HOME",
-            state={"~/.local/share/opencode/auth.json": "opencode"},
+            state={
+                "XDG_CONFIG_HOME": {"~/.config/opencode": "opencode"},
+                "XDG_DATA_HOME": {"~/.local/share/opencode/auth.json": "opencode"},
+            },
         ),
         # Without it nothing is asked.
         settings={"OPENCODE_PERMISSION": '{"edit": "ask", "bash": "ask", "webfetch": "ask"}'},

@@ -137,19 +137,19 @@ def watching(ask: Ask, began: float) -> Callable[[Stream], None]:
 
 
 def _own_state(folder: str, command: Command) -> dict[str, str]:
-    """Return the variable that names the state folder of a client in a sandbox, made on first use.
+    """Return the variables that name the state folders of a client in a sandbox, made on first use.
 
     The files of the person's own are copied, by which the client knows who uses it; no folders, which hold sessions.
     """
-    named = os.environ.get(command.state_variable)
-    top = Path(folder, command.state_variable)
-    for source, place in () if top.exists() else command.state.items():
-        own, mine = top / place, Path(named, place) if named else Path(source).expanduser()
-        own.mkdir(parents=True, mode=0o700, exist_ok=True)
-        for path in mine.iterdir() if mine.is_dir() else [mine]:
-            if path.is_file():
-                shutil.copy2(path, own / path.name)
-    return {command.state_variable: os.fspath(top)} if command.state else {}
+    for variable, sources in command.state.items():
+        named, top = os.environ.get(variable), Path(folder, variable)
+        for source, place in () if top.exists() else sources.items():
+            own, mine = top / place, Path(named, place) if named else Path(source).expanduser()
+            own.mkdir(parents=True, mode=0o700, exist_ok=True)
+            for path in mine.iterdir() if mine.is_dir() else [mine]:
+                if path.is_file():
+                    shutil.copy2(path, own / path.name)
+    return {variable: os.fspath(Path(folder, variable)) for variable in command.state}
 
 
 def _words(ask: Ask, command: Command, folder: Path) -> dict[str, str]:
