@@ -5,7 +5,7 @@ hand-over, and last what it asks permission for.
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -31,11 +31,17 @@ class AcpRunner:
     Args:
         agent: The agent.
         prices: What the tokens of models cost, by `provider:name`; an agent may know better.
+        opened: Called with each session as it begins.
     """
 
-    def __init__(self, agent: Agent, prices: Mapping[str, Price] | None = None) -> None:
-        self._agent = agent
-        self._prices = prices
+    def __init__(
+        self,
+        agent: Agent,
+        prices: Mapping[str, Price] | None = None,
+        opened: Callable[["Session"], object] = lambda _session: None,
+    ) -> None:
+        self.agent = agent
+        self._prices, self._opened = prices, opened
 
     def __call__(self, ask: Ask, /) -> Answer:
         """Have the agent work on an ask in a session of its own, and return its last message.
@@ -47,7 +53,7 @@ class AcpRunner:
         """
         from interlock.agents.runners.acp_session import Session, scope_of  # noqa: PLC0415 - needs the package
 
-        command, limit, watch = self._agent.command, ask.limits.seconds, watching(ask, time.monotonic())
+        command, limit, watch = self.agent.command, ask.limits.seconds, watching(ask, time.monotonic())
         seconds = command.timeout_seconds if limit is None else min(command.timeout_seconds, limit)
 
         def heard(stream: Stream) -> None:
@@ -57,7 +63,8 @@ class AcpRunner:
                 session.cancel(str(spent))
 
         with files_of(ask, scope_of(ask), lambda _path: True) as files:
-            session = Session(ask, self._agent, files, heard, seconds, self._prices)
+            session = Session(ask, self.agent, files, heard, seconds, self._prices)
+            self._opened(session)
             try:
                 ended = self._run(ask, session, seconds)
             except RunnerError as error:
@@ -84,14 +91,14 @@ class AcpRunner:
         Raises:
             RunnerError: It cannot be started, or there will be no answer.
         """
-        command, argv = self._agent.command, [*self._agent.command.argv]
+        command, argv = self.agent.command, [*self.agent.command.argv]
         if ask.sandbox is not None:
             argv = [*ask.sandbox.words, "--chdir", ask.root, "--", *argv]
         try:
             return capture(
                 argv,
                 cwd=Path(ask.root),
-                env={**environment_for(ask, command), **self._agent.settings},
+                env={**environment_for(ask, command), **self.agent.settings},
                 # The session ends by itself before that; this is for an agent that does not read.
                 timeout_seconds=seconds + 2 * GRACE_SECONDS,
                 grace_seconds=_LEAVE_SECONDS,

@@ -19,30 +19,8 @@ from collections.abc import Callable, Generator, Iterable, Mapping
 from math import inf
 from typing import Any, Final, TypeAlias
 
+from acp import schema
 from acp.meta import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_VERSION
-from acp.schema import (
-    AuthenticateRequest,
-    AuthenticateResponse,
-    ClientCapabilities,
-    EnvVariable,
-    Implementation,
-    InitializeRequest,
-    InitializeResponse,
-    McpServerStdio,
-    NewSessionRequest,
-    NewSessionResponse,
-    PermissionOption,
-    PromptRequest,
-    PromptResponse,
-    ReadTextFileRequest,
-    RequestPermissionRequest,
-    SetSessionConfigOptionResponse,
-    SetSessionConfigOptionSelectRequest,
-    SetSessionModeRequest,
-    SetSessionModeResponse,
-    TextContentBlock,
-    WriteTextFileRequest,
-)
 from pydantic import BaseModel, ValidationError
 
 from interlock import __version__
@@ -68,6 +46,9 @@ TURNS: Final = 4
 _KNOWN_CALLS: Final = 100
 _REASONS_BYTES: Final = 8 * 1024
 _ABOUT_CALL: Final = ("kind", "title", "locations", "content", "rawInput")
+_ANSWERED: Final = {
+    CLIENT_METHODS[name] for name in ("session_request_permission", "fs_read_text_file", "fs_write_text_file")
+}
 _AUTH_REQUIRED, _REFUSED, _UNKNOWN, _INVALID = -32000, -32001, -32601, -32602
 
 Steps: TypeAlias = Generator[tuple[str, BaseModel], Mapping[str, Any], Mapping[str, Any] | None]
@@ -97,7 +78,8 @@ class Session(Stream):
         stopped: The limit that ended the work; empty when none did.
         is_late: Whether the time was up.
         is_over: Whether nothing more is said; it came to its end unless one of the two above is set.
-        asked: What it asked for: the kind of a tool, and the code of the refusal, empty for none.
+        about: What the agent calls itself, and its version.
+        asked: The kinds of tools that it asked for.
     """
 
     def __init__(
@@ -113,7 +95,8 @@ class Session(Stream):
         super().__init__(heard, prices, agent.command.model)
         self.provider = agent.provider
         self.stopped, self.is_late, self.is_over = "", False, False
-        self.asked: list[tuple[str, str]] = []
+        self.about = ""
+        self.asked: set[str] = set()
         self._ask, self._agent, self._files = ask, agent, files
         self._permissions = Permissions(ask, files)
         self._clock, self._end = clock, clock() + seconds
@@ -192,14 +175,12 @@ class Session(Stream):
 
     def _next(self, row: Mapping[str, Any] | None) -> None:
         """Go on with the conversation: begin it, or go on with the answer to the last request."""
-        error = object_of(None if row is None else row.get("error"))
-        if error and not self._is_cancelled:
-            message, fix = f"the agent says: {shown(error.get('message'))}", "Do what it says."
-            if error.get("code") == _AUTH_REQUIRED:
-                fix = "Sign in once with the program itself, or give it its key by `environment` (and `sign_in`)."
-            raise RunnerError(message, fix)
-        if error:
+        if error := object_of(None if row is None else row.get("error")):
             self.is_over = True
+            if not self._is_cancelled:
+                sign_in = "Sign in once with the program itself, or give it its key by `environment` (and `sign_in`)."
+                fix = sign_in if error.get("code") == _AUTH_REQUIRED else "Do what it says."
+                raise RunnerError(f"the agent says: {shown(error.get('message'))}", fix)
             return
         try:
             asked = next(self._steps) if row is None else self._steps.send(object_of(row.get("result")))
@@ -211,18 +192,22 @@ class Session(Stream):
         self._send(id=self._request, method=AGENT_METHODS[asked[0]], params=params)
 
     def _conversation(self) -> Steps:
-        about = Implementation(name="interlock", version=__version__)
-        begin = InitializeRequest(
-            protocol_version=PROTOCOL_VERSION, client_capabilities=ClientCapabilities(), client_info=about
+        about = schema.Implementation(name="interlock", version=__version__)
+        begin = schema.InitializeRequest(
+            protocol_version=PROTOCOL_VERSION, client_capabilities=schema.ClientCapabilities(), client_info=about
         )
-        hello = yield from _asked("initialize", begin, InitializeResponse)
+        hello = yield from _asked("initialize", begin, schema.InitializeResponse)
         if hello.get("protocolVersion") != PROTOCOL_VERSION:
             message = f"the agent speaks version {shown(hello.get('protocolVersion'))} of the Agent Client Protocol"
             raise RunnerError(message, f"Use a version of it that speaks {PROTOCOL_VERSION}, as Interlock does.")
+        told = object_of(hello.get("agentInfo"))
+        self.about = shown(f"{told.get('title') or told.get('name') or ''} {told.get('version') or ''}".strip())
         if self._agent.sign_in:
-            yield from _asked("authenticate", AuthenticateRequest(method_id=self._agent.sign_in), AuthenticateResponse)
-        new = NewSessionRequest(cwd=self._ask.root, mcp_servers=[_server(self._ask)])
-        session = yield from _asked("session_new", new, NewSessionResponse)
+            yield from _asked(
+                "authenticate", schema.AuthenticateRequest(method_id=self._agent.sign_in), schema.AuthenticateResponse
+            )
+        new = schema.NewSessionRequest(cwd=self._ask.root, mcp_servers=[_server(self._ask)])
+        session = yield from _asked("session_new", new, schema.NewSessionResponse)
         self._session = str(session.get("sessionId"))
         yield from self._choose(session, "mode", self._agent.mode)
         if not self._agent.command.naming:  # else its arguments have named the model
@@ -231,9 +216,9 @@ class Session(Stream):
         while self._turn < TURNS:
             self._turn += 1
             self.asks_next = self._begins = True
-            text = TextContentBlock(type="text", text=prompt)
-            request = PromptRequest(session_id=self._session, prompt=[text])
-            self._count((yield from _asked("session_prompt", request, PromptResponse)))
+            text = schema.TextContentBlock(type="text", text=prompt)
+            request = schema.PromptRequest(session_id=self._session, prompt=[text])
+            self._count((yield from _asked("session_prompt", request, schema.PromptResponse)))
             self.asks_next = True
             # Whoever hears of it ends the session where no further turn can be paid.
             self._heard(self)
@@ -251,13 +236,13 @@ class Session(Stream):
         offered = {str(each.get("id")) for each in objects_of(modes.get("availableModes"))}
         options = [each for each in objects_of(session.get("configOptions")) if each.get("category") == what]
         if value in offered:
-            request = SetSessionModeRequest(session_id=self._session, mode_id=value)
-            return (yield from _asked("session_set_mode", request, SetSessionModeResponse))
+            request = schema.SetSessionModeRequest(session_id=self._session, mode_id=value)
+            return (yield from _asked("session_set_mode", request, schema.SetSessionModeResponse))
         if options and not offered:
-            choice = SetSessionConfigOptionSelectRequest(
+            choice = schema.SetSessionConfigOptionSelectRequest(
                 session_id=self._session, config_id=str(options[0].get("id")), value=value
             )
-            return (yield from _asked("session_set_config_option", choice, SetSessionConfigOptionResponse))
+            return (yield from _asked("session_set_config_option", choice, schema.SetSessionConfigOptionResponse))
         message = f"the agent offers no {what} `{value}`: {few(sorted(offered), 9) or 'none can be chosen'}"
         raise RunnerError(message, f"Correct `{what}` in the table of the role, or give the program `arguments`.")
 
@@ -341,36 +326,28 @@ class Session(Stream):
             _RequestError: It gets an error.
             ValidationError: It is none of the protocol.
         """
-        if method == CLIENT_METHODS["session_request_permission"]:
-            request = RequestPermissionRequest.model_validate(params)
-            self._known(request.session_id)
-            return {"outcome": self._outcome(request.options, object_of(params.get("toolCall")))}
-        if method == CLIENT_METHODS["fs_read_text_file"]:
-            wanted = ReadTextFileRequest.model_validate(params)
-            self._known(wanted.session_id)
-            name = self._permissions.relative(wanted.path)
-            found = self._files.read(
-                name, max(1, wanted.line or 1), MAX_LINES if wanted.limit is None else wanted.limit
-            )
-            self._refuse("read", found["errors"])
-            return {"content": found["text"]}
-        if method == CLIENT_METHODS["fs_write_text_file"]:
-            given = WriteTextFileRequest.model_validate(params)
-            self._known(given.session_id)
-            name = self._permissions.relative(given.path)
-            self._refuse("edit", self._permissions.change(given.path))
-            self._refuse("edit", self._files.write(name, given.content)["errors"])
-            return {}
         if method.startswith("terminal/"):
             found = "a terminal of Interlock: there is none"
             self._refuse("execute", [refusal_row("AGT922", str(params.get("command")), found)])
-        raise _RequestError(_UNKNOWN, f"{shown(method)} is not offered")
+        if method not in _ANSWERED:
+            raise _RequestError(_UNKNOWN, f"{shown(method)} is not offered")
+        if params.get("sessionId") != self._session:
+            raise _RequestError(_INVALID, f"there is no session {shown(params.get('sessionId'))}")
+        if method == CLIENT_METHODS["session_request_permission"]:
+            options = schema.RequestPermissionRequest.model_validate(params).options
+            return {"outcome": self._outcome(options, object_of(params.get("toolCall")))}
+        if method == CLIENT_METHODS["fs_read_text_file"]:
+            wanted = schema.ReadTextFileRequest.model_validate(params)
+            first, lines = max(1, wanted.line or 1), MAX_LINES if wanted.limit is None else wanted.limit
+            found = self._files.read(self._permissions.relative(wanted.path), first, lines)
+            self._refuse("read", found["errors"])
+            return {"content": found["text"]}
+        given = schema.WriteTextFileRequest.model_validate(params)
+        self._refuse("edit", self._permissions.change(given.path))
+        self._refuse("edit", self._files.write(self._permissions.relative(given.path), given.content)["errors"])
+        return {}
 
-    def _known(self, session: str) -> None:
-        if session != self._session:
-            raise _RequestError(_INVALID, f"there is no session {shown(session)}")
-
-    def _outcome(self, options: list[PermissionOption], asked: Mapping[str, Any]) -> dict[str, Any]:
+    def _outcome(self, options: list[schema.PermissionOption], asked: Mapping[str, Any]) -> dict[str, Any]:
         """Return the answer to a request for permission: an option of the right kind, or none."""
         call = self._call(asked)
         if self._is_cancelled:
@@ -381,22 +358,21 @@ class Session(Stream):
         if chosen is None:
             rows = rows or [refusal_row("AGT923", shown(call.get("title")), "it cannot be allowed just once")]
             chosen = _option(options, "reject_once", "reject_always")
-        self._note(str(call.get("kind")), rows)
+        kind = shown(call.get("kind"))
+        if len(self.asked) + len(self._refused) < _KNOWN_CALLS:
+            self.asked.add(kind)
+            self._refused |= {self._told(kind, row): None for row in rows}
         return {"outcome": "cancelled"} if chosen is None else {"outcome": "selected", "optionId": chosen}
-
-    def _note(self, kind: str, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Keep what was asked for, and the reasons of a refusal."""
-        codes = list(dict.fromkeys(str(row["code"]) for row in rows))
-        self.asked.append((kind, codes[0] if codes else ""))
-        for row in rows:
-            self.doing = f"refused: {kind} {row['place']} ({row['code']})"
-            self._refused[f"{kind} {row['place']}: {_reason(row)}"] = None
 
     def _refuse(self, kind: str, rows: list[Mapping[str, Any]]) -> None:
         if rows:
-            row = rows[0]
-            self.doing = f"refused: {kind} {row['place']} ({row['code']})"
-            raise _RequestError(_REFUSED, _reason(row))
+            self._told(kind, rows[0])
+            raise _RequestError(_REFUSED, _reason(rows[0]))
+
+    def _told(self, kind: str, row: Mapping[str, Any]) -> str:
+        """Report a refusal, and return it with its reason."""
+        self.doing = f"refused: {kind} {row['place']} ({row['code']})"
+        return f"{kind} {row['place']}: {_reason(row)}"
 
 
 def _asked(method: str, params: BaseModel, model: type[BaseModel]) -> Generator[Any, Any, dict[str, Any]]:
@@ -410,7 +386,7 @@ def _asked(method: str, params: BaseModel, model: type[BaseModel]) -> Generator[
     return row
 
 
-def _option(options: list[PermissionOption], *kinds: str) -> str | None:
+def _option(options: list[schema.PermissionOption], *kinds: str) -> str | None:
     """Return the option that is of one of these kinds, the first kind first, and by its name no other one."""
     for kind in kinds:
         for option in options:
@@ -419,13 +395,13 @@ def _option(options: list[PermissionOption], *kinds: str) -> str | None:
     return None
 
 
-def _server(ask: Ask) -> McpServerStdio:
+def _server(ask: Ask) -> schema.McpServerStdio:
     """Return our MCP server: an answer can be checked there and, in a shared checkout, files of others be asked for."""
     toolsets = "envelope,reservations" if ask.agent and ask.sandbox is None else "envelope"
     words = ["-P", "-m", "interlock", "mcp", "--toolsets", toolsets, "--root", ask.root]
     named = {**ask.environment, **ask.own_mark}
-    env = [EnvVariable(name=name, value=value) for name, value in named.items()]
-    return McpServerStdio(name=SERVER, command=sys.executable, args=words, env=env)
+    env = [schema.EnvVariable(name=name, value=value) for name, value in named.items()]
+    return schema.McpServerStdio(name=SERVER, command=sys.executable, args=words, env=env)
 
 
 def _reason(row: Mapping[str, Any]) -> str:
