@@ -104,15 +104,17 @@ def read_agent(table: Table, name: str, root: Path) -> Agent:
     """
     given, agent = table.read(AcpTable, KEYS), AGENTS.get(name)
     try:
-        argv = shlex.split(name) if agent is None else agent.command.argv
+        argv = [*agent.command.argv] if agent else shlex.split(name)
     except ValueError as error:
         raise table.error("runner", f"`{name}` is no command line: {error}", "Close its quotes.") from error
-    known = " or ".join(f'"{PREFIX}{each}"' for each in AGENTS)
-    if not argv or shutil.which(root / argv[0] if "/" in argv[0] else argv[0]) is None:
+    program = argv[0] if argv else ""
+    if shutil.which(root / program if "/" in program else program) is None:
         near = "" if agent else closest(name, AGENTS)
-        fix = f"Install {argv[0] if argv else 'a program'} so that it is on PATH, or write {known}."
-        fix = f'Write `runner = "{PREFIX}{near}"`.' if near else fix
-        raise table.error("runner", f"there is no program `{argv[0] if argv else ''}`", fix)
+        known = " or ".join(f'"{PREFIX}{each}"' for each in AGENTS)
+        fix = f"Install {program or 'an agent'} so that it is on PATH, or write {known}."
+        raise table.error(
+            "runner", f"there is no program `{program}`", f'Write `runner = "{PREFIX}{near}"`.' if near else fix
+        )
     try:
         import acp.schema as _  # noqa: F401, PLC0415 - half a second that other runs do not pay
     except ImportError as error:

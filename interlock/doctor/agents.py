@@ -29,21 +29,6 @@ _AWAY: Final = {
     **dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), "http://127.0.0.1:9"),
     **dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1"),
 }
-_ASK: Final = Ask(
-    run_id="TRIAL-1.1",
-    task_id="TRIAL-1",
-    role="builder",
-    attempt=1,
-    reask=0,
-    step="build",
-    prompt="Make the file, and run the command.",
-    root="",
-    tree="",
-    evidence={},
-    reports_dir="artifacts/reports/TRIAL-1/1",
-    system="",
-    limits=Limits(seconds=SECONDS),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,16 +149,20 @@ def prove_agent(agent: str) -> AgentProof:
         root.mkdir()
         (home / "TMPDIR").mkdir(parents=True)
         try:
-            made = make_runner(
-                "builder", {"runner": agent, **({"model": trial.model} if trial.model else {})}, root=root
-            )
+            table = {"runner": agent, **({"model": trial.model} if trial.model else {})}
+            made = make_runner("builder", table, root=root)
             assert isinstance(made, AcpRunner)
             with model_server(trial.calls(root)) as url:
                 settings = trial.settings(url, home, made.agent.command.state)
                 known = replace(made.agent, settings={**made.agent.settings, **settings})
-                AcpRunner(known, opened=sessions.append)(replace(_ASK, root=str(root)))
+                answer = AcpRunner(known, opened=sessions.append)(_ask(str(root)))
         except (AgentConfigError, RunnerError) as error:
             return AgentProof(agent, problem=error.message)
         found = tuple(name for name in (_BY_EDIT, _BY_COMMAND) if (root / name).exists())
         asked = sessions[0].asked
-        return AgentProof(agent, sessions[0].about, "edit" in asked, "execute" in asked, found)
+        return AgentProof(agent, sessions[0].about, "edit" in asked, "execute" in asked, found, answer.stopped)
+
+
+def _ask(root: str) -> Ask:
+    prompt, reports, limits = "Make the file, and run the command.", "artifacts/reports/T-1/1", Limits(seconds=SECONDS)
+    return Ask("T-1.1", "T-1", "builder", 1, 0, "build", prompt, root, "", {}, reports, "", limits=limits)

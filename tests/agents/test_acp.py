@@ -447,7 +447,7 @@ FAILURES: list[tuple[str, str]] = [
     ("start(); say('half'); os.kill(os.getpid(), 11)", "status -11 in the middle"),
     ("sys.exit(0)", "status 0 in the middle"),
     ("print('usage: agent'); sys.exit(2)", "status 2 in the middle"),
-]  # fmt: skip
+]
 
 
 @each_row("script, said", FAILURES)
