@@ -200,8 +200,8 @@ class Session(Stream):
         if hello.get("protocolVersion") != PROTOCOL_VERSION:
             message = f"the agent speaks version {shown(hello.get('protocolVersion'))} of the Agent Client Protocol"
             raise RunnerError(message, f"Use a version of it that speaks {PROTOCOL_VERSION}, as Interlock does.")
-        told = object_of(hello.get("agentInfo"))
-        self.about = shown(f"{told.get('title') or told.get('name') or ''} {told.get('version') or ''}".strip())
+        says = object_of(hello.get("agentInfo"))
+        self.about = shown(f"{says.get('title') or says.get('name') or ''} {says.get('version') or ''}".strip())
         if self._agent.sign_in:
             yield from _asked(
                 "authenticate", schema.AuthenticateRequest(method_id=self._agent.sign_in), schema.AuthenticateResponse
@@ -361,15 +361,15 @@ class Session(Stream):
         kind = shown(call.get("kind"))
         if len(self.asked) + len(self._refused) < _KNOWN_CALLS:
             self.asked.add(kind)
-            self._refused |= {self._told(kind, row): None for row in rows}
+            self._refused |= {self._reported(kind, row): None for row in rows}
         return {"outcome": "cancelled"} if chosen is None else {"outcome": "selected", "optionId": chosen}
 
     def _refuse(self, kind: str, rows: list[Mapping[str, Any]]) -> None:
         if rows:
-            self._told(kind, rows[0])
+            self._reported(kind, rows[0])
             raise _RequestError(_REFUSED, _reason(rows[0]))
 
-    def _told(self, kind: str, row: Mapping[str, Any]) -> str:
+    def _reported(self, kind: str, row: Mapping[str, Any]) -> str:
         """Report a refusal, and return it with its reason."""
         self.doing = f"refused: {kind} {row['place']} ({row['code']})"
         return f"{kind} {row['place']}: {_reason(row)}"

@@ -19,7 +19,7 @@ _STYLES: Final = {"ok": "green", "warn": "yellow", "fail": "red"}
 
 
 @click.command("doctor")
-@click.option("--prove", "proving", is_flag=True, help="Plant a real conflict for each hook and server.")
+@click.option("--prove", "proving", is_flag=True, help="Plant a real conflict for each hook and server, try agents.")
 @click.option("--agent", "agents", multiple=True, metavar="acp:NAME", help="Try this agent, too, as --prove does.")
 @root_option
 @json_option

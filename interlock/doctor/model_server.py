@@ -1,4 +1,4 @@
-"""A model on loopback that makes the calls that it is told to, in the words of three providers; it stands for no model.
+"""A model on loopback that makes the calls that it is given, in the words of three providers; it stands for no model.
 
 An agent takes it for its own, so that it can be seen what it asks before it acts.
 """

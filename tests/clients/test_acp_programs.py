@@ -1,6 +1,7 @@
 """The `acp` runner with the real agents of its presets, whose model is a script on loopback."""
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -162,3 +163,20 @@ def test_a_task_is_built_by_an_agent_in_a_sandbox_and_lands(stage: Stage) -> Non
     assert not (stage.root / "docs" / "beside.txt").exists()
     kept = b"".join(file.read_bytes() for file in stage.root.rglob("*") if file.is_file())
     assert KEY.encode() not in kept
+
+
+SIGNED_IN = {"acp:codex": "api-key", "acp:gemini": "gemini-api-key"}
+
+
+@pytest.mark.parametrize("program", [row for row in AGENTS if row.name in SIGNED_IN], ids=lambda row: row.name)
+def test_an_agent_is_signed_in_with_its_key_before_it_works(
+    program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Gemini CLI does not know by its settings that a key is to be used; Codex keeps the key for its own provider."""
+    home = dict[str, str]() if program.name == "acp:gemini" else program.home
+    signed = replace(program, home=home, settings={**program.settings, "sign_in": SIGNED_IN[program.name]})
+    stage = Stage(signed, tmp_path, monkeypatch)
+    answer, _ = stage.turn(Model(Reply(ENVELOPE)))
+    assert answer.text.strip() == ENVELOPE.strip()
+    if program.name == "acp:codex":
+        assert KEY in (tmp_path / "home" / ".codex" / "auth.json").read_text()
