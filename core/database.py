@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from psycopg import Connection
     from psycopg_pool import ConnectionPool
 
-    Link: TypeAlias = Connection[dict[str, Any]]
-
+Link: TypeAlias = "Connection[dict[str, Any]]"
 T = TypeVar("T")
 
 ADDRESS: Final = "INTERLOCK_DATABASE"
@@ -66,11 +65,15 @@ class LegLost(DatabaseError):  # noqa: N818 - users see the name, as `kind` of a
 
 
 class Leg(NamedTuple):
-    """One execution of one leg: the run, the id of the workflow, and the token by which DBOS knows the execution."""
+    """One execution of one leg: the run, the id of the workflow, and the token by which DBOS knows the execution.
+
+    `remote` is the repository that carries the files of the run.
+    """
 
     run: str
     workflow: str
     token: str
+    remote: str = ""
 
     def environment(self) -> dict[str, str]:
         """Return the variable that names this leg to a process."""
@@ -94,7 +97,7 @@ def address_of(root: str | Path) -> str:
     if address is None:
         address, where = _configured(Path(root)), "`database` in interlock.toml"
     if address:
-        _check(address, where)
+        check_address(address, where)
     return address
 
 
@@ -107,7 +110,12 @@ def _configured(root: Path) -> str:
     return found if isinstance(found, str) else ""
 
 
-def _check(address: str, where: str) -> None:
+def check_address(address: str, where: str) -> None:
+    """Refuse an address of something else, and one with a password; `where` says where it is written.
+
+    Raises:
+        DatabaseError: `DBA902`.
+    """
     from urllib.parse import parse_qs, urlsplit  # noqa: PLC0415 - most projects have no database
 
     parts = urlsplit(address)
@@ -188,6 +196,21 @@ class Database:
         except psycopg.Error as error:
             raise translated(error, self.address) from error
 
+    @contextmanager
+    def connection(self) -> "Generator[Link]":
+        """Lend a connection in which each statement is a transaction of its own.
+
+        Raises:
+            DatabaseError: The database cannot be used.
+        """
+        import psycopg  # noqa: PLC0415
+
+        try:
+            with self._opened().connection() as link:
+                yield link
+        except psycopg.Error as error:
+            raise translated(error, self.address) from error
+
     def close(self) -> None:
         """Give back the connections; the next use opens them again."""
         pool, self._pool = self._pool, None
@@ -243,7 +266,7 @@ def check_leg(link: "Link", leg: Leg) -> None:
     found = link.execute(
         "SELECT 1 FROM interlock.run JOIN dbos.workflow_status AS w ON w.workflow_uuid = leg "
         "WHERE run = %s AND leg = %s AND w.owner_xid = %s AND w.status = 'PENDING' FOR SHARE OF w",
-        leg,
+        leg[:3],
     ).fetchone()
     if found is None:
         raise LegLost(f"run {leg.run} is not this worker's any more", "Nothing: it goes on elsewhere.")

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from interlock.core.files import write_atomically
 from interlock.gates.sealed import Store, place_of
 from interlock.graph.daily import landing
-from interlock.graph.engine.folder import ABANDONED, PRUNED, beside_run, journal_path, list_runs
+from interlock.graph.engine.folder import ABANDONED, BEGIN, PRUNED, beside_run, journal_path, list_runs
 from interlock.graph.errors import RunDamagedError
 from interlock.graph.landing.queue import queue_of
 from interlock.graph.task.clone import remove_trees
@@ -85,7 +84,7 @@ def abandon(root: Path, run_id: str) -> bool:
             Recorder(Journal(journal_path(root))).keep(run_id, ABANDONED, ABANDONED, data)
             # The line first: a kill between the two leaves a run that can be abandoned again, and never one that
             # ended unsaid.
-            write_atomically(store.folder / ABANDONED, b"")
+            store.keep(ABANDONED, b"")
         if view.policy.reserve:
             clear(root, run_id, view.task)
     if open_before:
@@ -214,4 +213,5 @@ def remove(root: Path, run_id: str) -> None:
         data = {} if end is None else {"seq": end.seq, "hash": end.hash}
         # First the line, then the folder: `verify` has no checkpoint any more and goes by what stands here.
         journal.append(beside_run(run_id), PRUNED, PRUNED, data)
+        store.drop(BEGIN)  # for other machines
         shutil.rmtree(store.folder)
