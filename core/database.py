@@ -101,8 +101,10 @@ def address_of(root: str | Path) -> str:
     return address
 
 
+@cache
 def _configured(root: Path) -> str:
-    # The whole file is checked elsewhere; whoever asks for the address may be a hook, which has no time for that.
+    # Read once: what an agent writes there while a process works changes nothing for it. The whole file is checked
+    # elsewhere; whoever asks for the address may be a hook, which has no time for that.
     try:
         found = tomllib.loads((root / "interlock.toml").read_text("utf-8")).get("database", "")
     except (OSError, ValueError):

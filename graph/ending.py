@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from interlock.core.database import database_of
 from interlock.gates.sealed import Store, place_of
 from interlock.graph.daily import landing
+from interlock.graph.engine import legs
 from interlock.graph.engine.folder import ABANDONED, BEGIN, PRUNED, beside_run, journal_path, list_runs
 from interlock.graph.errors import RunDamagedError
 from interlock.graph.landing.queue import queue_of
@@ -71,10 +73,13 @@ def abandon(root: Path, run_id: str) -> bool:
 
     Raises:
         UnknownRunError: There is no such run.
-        RunBusyError: A process drives it at this moment.
+        RunBusyError: A process drives it at this moment; where workers do, that ends.
         RunDamagedError: It cannot be read back.
     """
     store = RunStore(root, run_id)
+    if (database := database_of(root)) is not None:
+        # From then on its process writes nothing, and its worker ends it.
+        legs.cancel(database, run_id)
     with store.locked():
         view = view_run(run_id, root=root)
         end_left_agents(store)

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias, cast
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.errors import GraphDrained
 from langgraph.graph.state import CompiledStateGraph
@@ -336,6 +336,15 @@ def view_run(run_id: str, *, root: Path, graphs: Graphs | None = None) -> RunVie
     if store.abandoned():
         return replace(view, phase="done", waiting=(), question=None, abandoned=True)
     return view
+
+
+def checkpoint_of(store: RunStore) -> CheckpointTuple | None:
+    """Return the last checkpoint of a run; None where it has none."""
+    _, policy, _ = store.load()
+    if not (store.folder / CHECKPOINTS).exists():
+        return None
+    with checkpointer(store, read_only=True) as saver:
+        return saver.get_tuple(_config(store.run_id, policy))
 
 
 def kept_views(root: Path, damaged: Callable[[str, RunDamagedError], object]) -> dict[str, RunView]:

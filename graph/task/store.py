@@ -18,6 +18,7 @@ from interlock.agents.usage import Usage, total
 from interlock.core.database import database_of
 from interlock.core.locks import locked
 from interlock.gates.sealed import Store, place_of
+from interlock.graph.engine import legs
 from interlock.graph.engine.folder import RunFolder, journal_path
 from interlock.graph.errors import RunBusyError, RunDamagedError, UnknownRunError
 from interlock.graph.task.policy import Policy
@@ -93,8 +94,10 @@ class RunStore(RunFolder):
         except (ValueError, RecursionError) as error:
             raise self.damaged(name, f"it is not JSON: {error}") from error
         try:
-            if (place := read.get("place")) is not None:
-                read = self._from_elsewhere(read, place)
+            if database_of(self.root) is not None:
+                # A run of before the project had a database says it only where something was frozen.
+                place = read.get("place") or read["policy"]["sealing"].get("frozen", {}).get("top")
+                read = self._from_elsewhere(read, place) if place else read
             task, policy = Task.from_json(read["task"]), Policy.from_json(read["policy"])
             return task, policy, hashlib.sha256(data).hexdigest()
         except (ValueError, KeyError, TypeError) as error:
@@ -255,8 +258,9 @@ class RunStore(RunFolder):
             yield free
 
     def driven(self) -> bool:
-        """Return whether some process drives this run at this moment."""
-        return self.held("lock")
+        """Return whether some process drives this run at this moment, or a worker is going to."""
+        database = database_of(self.root)
+        return self.held("lock") if database is None else legs.driven(database, self.run_id)
 
 
 def no_task_run(root: Path, name: str, ticket_run: str | None = None) -> UnknownRunError:
