@@ -228,7 +228,7 @@ def _needed() -> "Callable[[str], Connection[dict[str, Any]]]":
         import psycopg_pool  # noqa: F401, PLC0415  # pyright: ignore[reportUnusedImport]
         from psycopg.rows import dict_row  # noqa: PLC0415
     except ImportError as error:
-        fix = "Install it: pip install 'interlock-orchestrator[postgres]'."
+        fix = "Install it from the checkout: pip install './interlock[postgres]'."
         raise DatabaseError("the project has a database, and the extra `postgres` is not installed", fix) from error
     rows: Any = dict_row
     return lambda address: cast("Link", psycopg.connect(address, row_factory=rows, **_OPTIONS))
@@ -271,7 +271,7 @@ def check_tables(link: "Link") -> None:
         raise DatabaseError(message, f"{SETUP} Workers of the version before go on meanwhile.", "DBA905")
     if row["oldest"] > VERSION:
         message = f"the tables have version {row['version']}, which needs a newer Interlock than this one"
-        raise DatabaseError(message, "Upgrade: pip install --upgrade 'interlock-orchestrator[postgres]'.", "DBA905")
+        raise DatabaseError(message, "Upgrade: pip install --upgrade './interlock[postgres]'.", "DBA905")
 
 
 def translated(error: Exception, address: str) -> Exception:
