@@ -11,10 +11,9 @@ Work that is cut off by the server is done again, from its first statement, unti
 import json
 import os
 import time
-import tomllib
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
-from functools import cache
+from contextlib import AbstractContextManager, contextmanager
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar, cast
 
@@ -101,8 +100,19 @@ def address_of(root: str | Path) -> str:
 def _configured(root: Path) -> str:
     # The whole file is checked elsewhere; whoever asks for the address may be a hook, which has no time for that.
     try:
-        found = tomllib.loads((root / "interlock.toml").read_text("utf-8")).get("database", "")
-    except (OSError, ValueError):
+        text = (root / "interlock.toml").read_bytes()
+    except OSError:
+        return ""
+    return _named_in(text) if b"database" in text else ""
+
+
+@lru_cache(maxsize=8)
+def _named_in(text: bytes) -> str:
+    import tomllib  # noqa: PLC0415 - most projects have no database
+
+    try:
+        found = tomllib.loads(text.decode()).get("database", "")
+    except ValueError:
         return ""
     return found if isinstance(found, str) else ""
 
@@ -158,10 +168,21 @@ class Database:
             LegLost: This process drives a leg that has its run no more.
             DatabaseError: The database cannot be used.
         """
+        return self._repeated(lambda: self.transaction(lock=lock), work)
+
+    def read(self, work: "Callable[[Link], T]") -> T:
+        """Read, each statement by itself, and return the result; a leg that has its run no more may read.
+
+        Raises:
+            DatabaseError: The database cannot be used.
+        """
+        return self._repeated(self.connection, work)
+
+    def _repeated(self, opened: "Callable[[], AbstractContextManager[Link]]", work: "Callable[[Link], T]") -> T:
         end = time.monotonic() + self.patience
         while True:
             try:
-                with self.transaction(lock=lock) as link:
+                with opened() as link:
                     return work(link)
             except DatabaseError as error:
                 if error.code != "DBA901" or time.monotonic() >= end:
@@ -184,6 +205,21 @@ class Database:
                 if lock:
                     # A statement of its own: one that also reads would read what was there before it waited.
                     link.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"interlock {lock}",))
+                yield link
+        except psycopg.Error as error:
+            raise translated(error, self.address) from error
+
+    @contextmanager
+    def connection(self) -> "Generator[Link]":
+        """Lend a connection in which each statement is a transaction of its own.
+
+        Raises:
+            DatabaseError: The database cannot be used.
+        """
+        import psycopg  # noqa: PLC0415
+
+        try:
+            with self._opened().connection() as link:
                 yield link
         except psycopg.Error as error:
             raise translated(error, self.address) from error
