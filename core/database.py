@@ -16,10 +16,9 @@ import json
 import os
 import threading
 import time
-import tomllib
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
-from functools import cache
+from contextlib import AbstractContextManager, contextmanager
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar, cast
 
@@ -142,8 +141,19 @@ def _configured(root: Path) -> str:
     # Read once: what an agent writes there while a process works changes nothing for it. The whole file is checked
     # elsewhere; whoever asks for the address may be a hook, which has no time for that.
     try:
-        found = tomllib.loads((root / "interlock.toml").read_text("utf-8")).get("database", "")
-    except (OSError, ValueError):
+        text = (root / "interlock.toml").read_bytes()
+    except OSError:
+        return ""
+    return _named_in(text) if b"database" in text else ""
+
+
+@lru_cache(maxsize=8)
+def _named_in(text: bytes) -> str:
+    import tomllib  # noqa: PLC0415 - most projects have no database
+
+    try:
+        found = tomllib.loads(text.decode()).get("database", "")
+    except ValueError:
         return ""
     return found if isinstance(found, str) else ""
 
@@ -218,10 +228,21 @@ class Database:
             LegLost: This process drives a leg that has its run no more.
             DatabaseError: The database cannot be used.
         """
+        return self._repeated(lambda: self.transaction(lock=lock), work)
+
+    def read(self, work: "Callable[[Link], T]") -> T:
+        """Read, each statement by itself, and return the result; a leg that has its run no more may read.
+
+        Raises:
+            DatabaseError: The database cannot be used.
+        """
+        return self._repeated(self.connection, work)
+
+    def _repeated(self, opened: "Callable[[], AbstractContextManager[Link]]", work: "Callable[[Link], T]") -> T:
         end = time.monotonic() + self.patience
         while True:
             try:
-                with self.transaction(lock=lock) as link:
+                with opened() as link:
                     return work(link)
             except DatabaseError as error:
                 if error.code != "DBA901" or time.monotonic() >= end:
@@ -250,6 +271,21 @@ class Database:
             if (known := _translated(error, self.address)) is None:
                 raise
             raise known from error
+
+    @contextmanager
+    def connection(self) -> "Generator[Link]":
+        """Lend a connection in which each statement is a transaction of its own.
+
+        Raises:
+            DatabaseError: The database cannot be used.
+        """
+        import psycopg  # noqa: PLC0415
+
+        try:
+            with self._opened().connection() as link:
+                yield link
+        except psycopg.Error as error:
+            raise translated(error, self.address) from error
 
     @contextmanager
     def connection(self) -> "Generator[Link]":

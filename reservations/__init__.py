@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from interlock.reservations.service import Reservations, open_reservations, open_runtime
     from interlock.reservations.shared_files import is_ticket_file
     from interlock.reservations.status import leave_queue
-    from interlock.reservations.store.outbox import JOURNAL_RUN, drain_events, journal_of
+    from interlock.reservations.store.outbox import JOURNAL_RUN, drain_events
     from interlock.reservations.store.records import Agent, Lease, Message, Negotiation, Waiter, iso, key_of, replace
     from interlock.reservations.store.sqlite import SqliteStore, to_read
     from interlock.reservations.store.sqlite_rows import STORE_FORMAT, Transaction
@@ -70,7 +70,6 @@ __all__ = [
     "is_ticket_file",
     "is_watched",
     "iso",
-    "journal_of",
     "key_of",
     "leave_queue",
     "look_now",

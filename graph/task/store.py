@@ -19,12 +19,12 @@ from interlock.core.database import database_of
 from interlock.core.locks import locked
 from interlock.gates.sealed import Store, place_of
 from interlock.graph.engine import legs
-from interlock.graph.engine.folder import RunFolder, journal_path
+from interlock.graph.engine.folder import RunFolder, journal_of
 from interlock.graph.errors import RunBusyError, RunDamagedError, UnknownRunError
 from interlock.graph.task.policy import Policy
 from interlock.graph.task.questions import decision_key
 from interlock.graph.task.task import Task
-from interlock.journal import Journal, JournalError
+from interlock.journal import JournalError
 
 _STOPPED: Final = "stopped.json"
 _FAILED: Final = ".failed"
@@ -142,7 +142,7 @@ class RunStore(RunFolder):
         In a journal that is damaged there is none: who drives the run, or verifies it, is told of the damage.
         """
         with suppress(JournalError):
-            entry = Journal(journal_path(self.root)).find(self.run_id, decision_key(number))
+            entry = journal_of(self.root).find(self.run_id, decision_key(number))
             return None if entry is None else entry.data
         return None
 
@@ -281,7 +281,7 @@ def create_next(root: Path, task: Task, policy: Policy) -> str:
     An id that the journal knows is not free, even where the folder of its run is gone. One that a killed process took
     and did not fill is.
     """
-    journal = Journal(journal_path(root))
+    journal = journal_of(root)
     for number in count(1):
         run_id = f"{task.task_id}.{number}"
         store = RunStore(root, run_id)
