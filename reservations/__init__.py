@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from interlock.reservations.service import Reservations, open_reservations, open_runtime
     from interlock.reservations.shared_files import is_ticket_file
     from interlock.reservations.status import leave_queue
+    from interlock.reservations.store.choice import store_at
     from interlock.reservations.store.outbox import JOURNAL_RUN, drain_events, journal_of
     from interlock.reservations.store.records import Agent, Lease, Message, Negotiation, Waiter, iso, key_of, replace
     from interlock.reservations.store.sqlite import SqliteStore, to_read
@@ -80,6 +81,7 @@ __all__ = [
     "review_command",
     "span",
     "state_of",
+    "store_at",
     "to_read",
     "typed",
 ]
