@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from interlock.core.database import Database, DatabaseError, Link
 
-POSTGRES_TABLES = ""
+from interlock.reservations import POSTGRES_TABLES
 
 
 class Migration(NamedTuple):
