@@ -17,7 +17,7 @@ from interlock.graph.landing.repository import Repository
 from interlock.graph.landing.sealed_judge import SealedJudge
 from interlock.graph.landing.work import Member, member_of
 from interlock.graph.task.apart import Start, start_apart
-from interlock.graph.task.carried import bring, fetch_objects, remote_of
+from interlock.graph.task.carried import bring, remote_of
 from interlock.graph.task.clone import remove_tree
 from interlock.graph.task.progress import Notice
 from interlock.graph.task.record import bounded
