@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from interlock.graph.ending import Prunable, abandon, abandon_ticket, ended_runs, prunable, prune
     from interlock.graph.ending import prune_trees
     from interlock.graph.engine.folder import find_run, list_runs, runs_of, journal_path, journal_run, snapshots_path
-    from interlock.graph.engine.folder import LANDED, state_dir
+    from interlock.graph.engine.folder import LANDED, journal_of, state_dir
     from interlock.graph.engine.legs import QUEUES, await_legs, workers_alive
     from interlock.graph.errors import ANSWER, CODES as RUN_CODES, COMMENT, GraphError, RULES as RUN_RULES, TREE
     from interlock.graph.errors import RunBusyError, RunDamagedError, TaskError, UnknownRunError
@@ -155,6 +155,7 @@ __all__ = [
     "hand_overs",
     "hold",
     "in_git",
+    "journal_of",
     "journal_path",
     "journal_run",
     "keep_choice",

@@ -517,7 +517,9 @@ class Store:
 
     def _afar(self, *words: str) -> str:
         # How a remote is reached is for the configuration of the person to say.
-        done = git.run(self.folder, words, also={"GIT_DIR": os.fspath(self._git_folder())}, timeout_seconds=_AFAR_SECONDS)
+        done = git.run(
+            self.folder, words, also={"GIT_DIR": os.fspath(self._git_folder())}, timeout_seconds=_AFAR_SECONDS
+        )
         return "" if done.status == 0 else done.why or f"git ended with status {done.status}"
 
     # -- git itself ---------------------------------------------------------------------------------------------------

@@ -15,6 +15,8 @@ from interlock.core.locks import locked
 from interlock.graph.engine import mirror
 from interlock.graph.errors import RunBusyError, RunDamagedError, UnknownRunError
 from interlock.journal import Entry, Journal
+from interlock.journal import journal_of as journal_at
+from interlock.journal import path_of as journal_path_at
 
 MAX_RUN_ID_CHARS: Final = 128
 RUN_ID: Final = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{MAX_RUN_ID_CHARS - 1}}}", re.ASCII)
@@ -48,17 +50,26 @@ def state_dir(root: Path) -> Path:
 
 def journal_path(root: Path) -> Path:
     """Return the path of the journal of a root."""
-    return record_of(root) / "artifacts" / "interlock" / "events.jsonl"
-
-
-def journal_of(root: Path) -> Journal:
-    """Return the journal of a root."""
-    return Journal(journal_path(root))
+    return journal_path_at(record_of(root))
 
 
 def snapshots_path(root: Path) -> Path:
     """Return where every snapshot of every ticket is kept."""
-    return record_of(root) / "artifacts" / "interlock" / "tickets.jsonl"
+    return journal_path_at(record_of(root), "tickets")
+
+
+def journal_of(root: Path) -> Journal:
+    """Return the journal of a root; with a database its file is a copy, which each call brings up to date.
+
+    Raises:
+        DatabaseError: What names the database is no address of one.
+    """
+    return journal_at(record_of(root))
+
+
+def snapshots_of(root: Path) -> Journal:
+    """Return the journal that holds every snapshot of every ticket, as `journal_of` does."""
+    return journal_at(record_of(root), "tickets")
 
 
 def copies_dir(root: Path, run_id: str) -> Path:

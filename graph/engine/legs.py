@@ -24,10 +24,6 @@ QUEUES: Final = ("drive", "command", "browser", "llm")
 NORMAL: Final = 100
 """The priority of a leg; a lower number goes first."""
 ACTIVE: Final = ("ENQUEUED", "DELAYED", "PENDING")
-ALIVE: Final = "beat_at > clock_timestamp() - interval '{seconds} s'"
-TIMEOUT_SECONDS: Final = 10.0
-"""A worker that has not written its row for so long is dead: the database's clock counts."""
-
 _LOOK_SECONDS: Final = 0.25
 _LOOKED_AT: Final = 500
 """So many legs, the newest, are asked how they ended."""
@@ -75,7 +71,9 @@ def reserve(database: Database, task_id: str, *, land: bool = False) -> str:
     return database.transact(work, lock="runs")
 
 
-def enqueue(database: Database, run: str, given: Mapping[str, Any], *, queue: str = "drive", priority: int = NORMAL) -> str:
+def enqueue(
+    database: Database, run: str, given: Mapping[str, Any], *, queue: str = "drive", priority: int = NORMAL
+) -> str:
     """Put a leg of a run into a queue, and return its id when that is committed.
 
     Raises:
@@ -111,8 +109,8 @@ def _like(text: str) -> str:
 
 
 def workers_alive(database: Database) -> list[dict[str, Any]]:
-    """Return the rows of the workers that are alive and take runs."""
-    statement = f"SELECT * FROM interlock.worker WHERE NOT draining AND {ALIVE.format(seconds=TIMEOUT_SECONDS)}"  # noqa: S608
+    """Return the rows of the workers that are alive and take runs; the database's clock counts."""
+    statement = "SELECT * FROM interlock.worker WHERE NOT draining AND beat_at > clock_timestamp() - interval '10 s' ORDER BY id"
     return database.transact(lambda link: link.execute(statement).fetchall())
 
 

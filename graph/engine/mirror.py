@@ -15,7 +15,7 @@ from interlock.core.files import write_atomically
 from interlock.core.locks import locked
 
 if TYPE_CHECKING:
-    from interlock.core.database import Link
+    from interlock.core.database import Database, Link
 
 SAVED: Final = "UPDATE interlock.run SET saved = %s WHERE run = %s"
 _COPIED: Final = "copied"
@@ -78,6 +78,11 @@ def keep(
         with suppress(FileNotFoundError):
             path.unlink()
     return True
+
+
+def copy_out(database: "Database", run: str, name: str, data: bytes) -> None:
+    """Write a file of a run of this machine into a database, unless it is there."""
+    database.transact(lambda link: _put(link, ("runs", run, name, data), first=True, saved=""), lock="files")
 
 
 def _put(link: "Link", row: tuple[str, str, str, bytes | None], *, first: bool, saved: str) -> bool:

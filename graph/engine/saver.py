@@ -52,7 +52,11 @@ class FencedSaver(BasePostgresSaver):
         )
 
     def put(
-        self, config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata, new_versions: ChannelVersions
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
     ) -> RunnableConfig:
         """Write a checkpoint, and which commit has the files."""
         leg, commit = this_leg(), self._files()

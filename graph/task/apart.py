@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from interlock.agents.ask import RunnerError
 from interlock.core import process
-from interlock.core.database import Database, DatabaseError, Leg, LegLost, database_of
+from interlock.core.database import ADDRESS, Database, DatabaseError, Leg, LegLost, address_of, database_of
 from interlock.gates.config import load_config
 from interlock.gates.sealed import SealError
 from interlock.graph.engine import legs
@@ -132,7 +132,14 @@ def ask_to_begin(
 
 
 def drive_inside(
-    run_id: str, root: Path, tree: str, given: Line, notice: Notice, *, leg: Leg | None = None, at_start: AtStart = _never
+    run_id: str,
+    root: Path,
+    tree: str,
+    given: Line,
+    notice: Notice,
+    *,
+    leg: Leg | None = None,
+    at_start: AtStart = _never,
 ) -> None:
     """Have a run driven by a process in its tree; `given` are `answers`, `asks`, `until` and `stops` of `drive`.
 
@@ -178,7 +185,13 @@ def _ask(
     ended = process.run(
         argv,
         cwd="/" if clone.mounted else clone.inside,
-        env={**os.environ, **clone.variables, **(leg.environment() if leg else {})},
+        # Named, so that what an agent writes into the tree's interlock.toml leads nowhere else.
+        env={
+            **os.environ,
+            **clone.variables,
+            ADDRESS: address_of(clone.top / clone.root),
+            **(leg.environment() if leg else {}),
+        },
         timeout_seconds=math.inf,
         output=take,
         complaints=complaints.extend,

@@ -43,8 +43,8 @@ from interlock.gates.sealed import SealError
 from interlock.gates.shared import shared
 from interlock.graph.errors import UNOPENED, changed_outside_scope, finding, no_outcome, unchanged_tree
 from interlock.graph.task.agent_box import sandbox_of
-from interlock.graph.task.clone import find
 from interlock.graph.task.carried import save
+from interlock.graph.task.clone import find
 from interlock.graph.task.comments import given_now
 from interlock.graph.task.context import (
     TaskContext,

@@ -12,7 +12,7 @@ from interlock.agents.ask import Remote, Runner
 from interlock.agents.runners import make_runner
 from interlock.envelope.protocol import Status
 from interlock.gates.config import load_config
-from interlock.graph.engine.folder import journal_path
+from interlock.graph.engine.folder import journal_of
 from interlock.graph.task.context import TaskContext
 from interlock.graph.task.machine import COMMAND_GATES, OBJECTION, START_NODE, WAIVER
 from interlock.graph.task.nodes import QA_VERDICTS, REVIEW_VERDICTS, Nodes, Update
@@ -21,7 +21,6 @@ from interlock.graph.task.preflight import check_task
 from interlock.graph.task.record import Recorder
 from interlock.graph.task.state import TaskInput, TaskOutput, TaskState
 from interlock.graph.task.task import Task
-from interlock.journal import Journal
 from interlock.redaction import redactor_for
 
 
@@ -69,7 +68,7 @@ def task_graph(
             )
     redactor = redactor_for(root, key_variables(policy))
     context = TaskContext(task, policy, folder, given, redactor)
-    nodes = Nodes(context, Recorder(Journal(journal_path(folder))))
+    nodes = Nodes(context, Recorder(journal_of(folder)))
     graph = _build(nodes)
     return graph.compile(  # pyright: ignore[reportUnknownMemberType]
         checkpointer=checkpointer, name=f"task {task.task_id}"

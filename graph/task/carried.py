@@ -24,7 +24,8 @@ from interlock.graph.task.policy import Policy
 from interlock.graph.task.sealing import place_in
 from interlock.graph.task.store import RunStore
 from interlock.graph.task.task import Task
-from interlock.graph.task.trees import snapshot
+from interlock.graph.task.trees import snapshot, tree_named
+from interlock.graph.task.view import RunView
 
 REMOTE: Final = "RUN653"
 _RUNS: Final = "refs/interlock/runs"
@@ -62,7 +63,9 @@ def check_remote(root: Path) -> None:
 
 def _unreached(remote: str, why: str) -> GraphError:
     message = f"the repository {remote} of [workers] cannot be used: {why[-300:]}"
-    return GraphError(message, f"Correct `remote` in [workers], or what git says; then try `git ls-remote {remote}`.", REMOTE)
+    return GraphError(
+        message, f"Correct `remote` in [workers], or what git says; then try `git ls-remote {remote}`.", REMOTE
+    )
 
 
 def push_objects(root: Path, names: Sequence[str]) -> None:
@@ -121,6 +124,24 @@ def save(root: Path, run_id: str, task: Task, policy: Policy) -> str:
     return commit
 
 
+def push_stored(root: Path, view: RunView) -> str:
+    """Push the stored trees and the evidence of a run that is over, and return their commit.
+
+    Raises:
+        GraphError: `RUN653` the remote cannot be written.
+    """
+    store, policy = Store(place_in(root, view.policy.sealing)[0]), view.policy
+    trees = {name: name for name in _named(root, view.run_id, policy) if tree_named(root, policy.sealing, name)}
+    files = view.values.get("snapshot") or policy.sealing["frozen"]["base"]
+    if files not in trees:
+        return ""  # nothing of it is kept any more
+    commit = store.pack({**trees, "files": files}, record_of(root) / "artifacts", _evidence(view.task))
+    remote = remote_of(root)
+    if why := store.push(remote, commit, f"{_RUNS}/{view.run_id}/0-moved"):
+        raise _unreached(remote, why)
+    return commit
+
+
 def _ref(leg: Leg) -> str:
     return f"{_RUNS}/{leg.run}/{leg.workflow.rpartition('#')[2]}-{leg.token[:8]}"
 
@@ -168,7 +189,7 @@ def bring_tree(root: Path, run_id: str) -> Clone:
     Raises:
         GraphError: `RUN653` the files are not to be had, or the tree cannot be made.
     """
-    task, policy, _ = RunStore(root, run_id).load()
+    _, policy, _ = RunStore(root, run_id).load()
     commit, clone = saved(root, run_id), None
     with suppress(GraphError):
         clone = find(root, policy.tree)
@@ -178,7 +199,7 @@ def bring_tree(root: Path, run_id: str) -> Clone:
     if clone is not None:
         clone.remove()
     fetch_objects(root, [policy.commit])
-    clone = make(root, policy.commit, name=policy.tree)
+    clone = make(root, policy.commit, called=policy.tree)
     if commit:
         Store(place_of(root)[0]).unpack(commit, "files", clone.files)
         write_atomically(_mark(clone), commit.encode(), durable=False)

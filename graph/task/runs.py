@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias, cast
 
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.errors import GraphDrained
 from langgraph.graph.state import CompiledStateGraph
@@ -36,7 +36,7 @@ from interlock.core.errors import InterlockError
 from interlock.gates.config import load_config
 from interlock.gates.sealed import SealError, level
 from interlock.graph.engine import legs
-from interlock.graph.engine.folder import HeadRecord, journal_path, journal_run, list_runs, state_dir
+from interlock.graph.engine.folder import HeadRecord, journal_of, journal_run, list_runs, state_dir
 from interlock.graph.errors import COMMENT, ENDED, NO_WAY, NOT_ASKED, TREE, GraphError, RunDamagedError
 from interlock.graph.task.apart import drive_inside
 from interlock.graph.task.build import task_graph
@@ -65,7 +65,7 @@ from interlock.graph.task.store import CHECKPOINTS, RunStore, create_next
 from interlock.graph.task.task import CORRECTABLE, Task
 from interlock.graph.task.trees import PUT_BACK, earlier_runs
 from interlock.graph.task.view import RunView, resume_map, view_of
-from interlock.journal import Head, Journal
+from interlock.journal import Head
 from interlock.notify import Event, post
 from interlock.redaction import redactor_for
 from interlock.reservations import to_read
@@ -145,7 +145,7 @@ def start_run(
     with store.locked(wait=True):
         store.create(task, policy)
         # Readers of the journal know the run from here on, although it may wait for its files before its first node.
-        open_journal(Recorder(Journal(journal_path(root))), run_id, root, task, policy, policy.sealing)
+        open_journal(Recorder(journal_of(root)), run_id, root, task, policy, policy.sealing)
     return run_id
 
 
@@ -260,7 +260,7 @@ def _drive(
             return view
         if view.phase != "new":
             # The first lines of a new run have its policy; of one that goes on, what differs by now is noted.
-            Recorder(Journal(journal_path(root))).watch_policy(root, run_id, policy.fingerprints)
+            Recorder(journal_of(root)).watch_policy(root, run_id, policy.fingerprints)
             _write_failures(root, store)
         start: Any = Command(resume=given) if given else None
         if view.phase == "new":
@@ -295,7 +295,7 @@ def _drive(
 
 def _write_failures(root: Path, store: RunStore) -> None:
     """Write down what runners spent before they failed; the roles that were asked beside them have ended by now."""
-    recorder = Recorder(Journal(journal_path(root)))
+    recorder = Recorder(journal_of(root))
     for key, row in store.failures():
         recorder.keep(store.run_id, key, RUNNER_FAILED, {"role": row["role"], "usage": row["usage"]})
 
@@ -336,6 +336,15 @@ def view_run(run_id: str, *, root: Path, graphs: Graphs | None = None) -> RunVie
     if store.abandoned():
         return replace(view, phase="done", waiting=(), question=None, abandoned=True)
     return view
+
+
+def checkpoint_of(store: RunStore) -> CheckpointTuple | None:
+    """Return the last checkpoint of a run; None where it has none."""
+    _, policy, _ = store.load()
+    if not (store.folder / CHECKPOINTS).exists():
+        return None
+    with checkpointer(store, read_only=True) as saver:
+        return saver.get_tuple(_config(store.run_id, policy))
 
 
 def kept_views(root: Path, damaged: Callable[[str, RunDamagedError], object]) -> dict[str, RunView]:
@@ -403,7 +412,7 @@ def _check_records(root: Path, view: RunView, frozen: str, steps: set[str]) -> N
             f"the frozen task and policy of run {view.run_id} were changed after its start",
             f"Restore .interlock/runs/{view.run_id}/run.json, or start a new run.",
         )
-    entries = list(Journal(journal_path(root)).entries(view.run_id))
+    entries = list(journal_of(root).entries(view.run_id))
     head = view.head or Head(0, "")
     if head.seq:
         line = HeadRecord(seq=head.seq, hash=head.hash)
@@ -596,7 +605,7 @@ def answer_question(
     with store.locked(wait=True):  # a run that asks a person is driven for a moment more, at most
         _check_unanswered(store, number)
         # Not cut, as other lines are: the run goes on with the task as it stands here.
-        Journal(journal_path(root)).append(run_id, decision_key(number), ANSWERS[kind], data)
+        journal_of(root).append(run_id, decision_key(number), ANSWERS[kind], data)
     return question
 
 

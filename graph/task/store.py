@@ -18,12 +18,13 @@ from interlock.agents.usage import Usage, total
 from interlock.core.database import database_of
 from interlock.core.locks import locked
 from interlock.gates.sealed import Store, place_of
-from interlock.graph.engine.folder import RunFolder, journal_path
+from interlock.graph.engine import legs
+from interlock.graph.engine.folder import RunFolder, journal_of
 from interlock.graph.errors import RunBusyError, RunDamagedError, UnknownRunError
 from interlock.graph.task.policy import Policy
 from interlock.graph.task.questions import decision_key
 from interlock.graph.task.task import Task
-from interlock.journal import Journal, JournalError
+from interlock.journal import JournalError
 
 _STOPPED: Final = "stopped.json"
 _FAILED: Final = ".failed"
@@ -93,8 +94,10 @@ class RunStore(RunFolder):
         except (ValueError, RecursionError) as error:
             raise self.damaged(name, f"it is not JSON: {error}") from error
         try:
-            if (place := read.get("place")) is not None:
-                read = self._from_elsewhere(read, place)
+            if database_of(self.root) is not None:
+                # A run of before the project had a database says it only where something was frozen.
+                place = read.get("place") or read["policy"]["sealing"].get("frozen", {}).get("top")
+                read = self._from_elsewhere(read, place) if place else read
             task, policy = Task.from_json(read["task"]), Policy.from_json(read["policy"])
             return task, policy, hashlib.sha256(data).hexdigest()
         except (ValueError, KeyError, TypeError) as error:
@@ -139,7 +142,7 @@ class RunStore(RunFolder):
         In a journal that is damaged there is none: who drives the run, or verifies it, is told of the damage.
         """
         with suppress(JournalError):
-            entry = Journal(journal_path(self.root)).find(self.run_id, decision_key(number))
+            entry = journal_of(self.root).find(self.run_id, decision_key(number))
             return None if entry is None else entry.data
         return None
 
@@ -255,8 +258,9 @@ class RunStore(RunFolder):
             yield free
 
     def driven(self) -> bool:
-        """Return whether some process drives this run at this moment."""
-        return self.held("lock")
+        """Return whether some process drives this run at this moment, or a worker is going to."""
+        database = database_of(self.root)
+        return self.held("lock") if database is None else legs.driven(database, self.run_id)
 
 
 def no_task_run(root: Path, name: str, ticket_run: str | None = None) -> UnknownRunError:
@@ -277,7 +281,7 @@ def create_next(root: Path, task: Task, policy: Policy) -> str:
     An id that the journal knows is not free, even where the folder of its run is gone. One that a killed process took
     and did not fill is.
     """
-    journal = Journal(journal_path(root))
+    journal = journal_of(root)
     for number in count(1):
         run_id = f"{task.task_id}.{number}"
         store = RunStore(root, run_id)

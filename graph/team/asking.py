@@ -31,7 +31,9 @@ def queue_of(policy: Policy, node: str, config: Config) -> str:
     return f"llm-{provider}" if queue == "llm" and provider in config.workers.rates else queue
 
 
-def submit(root: Path, path: Path, *, land: bool = False, priority: int = legs.NORMAL, models: tuple[str, ...] = ()) -> str:
+def submit(
+    root: Path, path: Path, *, land: bool = False, priority: int = legs.NORMAL, models: tuple[str, ...] = ()
+) -> str:
     """Put a task into the queue, and return the id of its run; a worker begins it.
 
     Raises:

@@ -63,6 +63,8 @@ SELECT queue_name AS queue, count(*) FILTER (WHERE status <> 'PENDING') AS waiti
         - min(created_at) FILTER (WHERE status <> 'PENDING') / 1000.0, 0)::float AS oldest_seconds
 FROM dbos.workflow_status WHERE name = %s AND status = ANY(%s) GROUP BY queue_name ORDER BY queue_name
 """
+
+
 def overview(root: Path) -> Overview:
     """Return what the workers of a project do.
 

@@ -7,7 +7,8 @@ A migration is never changed once it was released, and only adds: a worker of th
 from typing import Final, NamedTuple
 
 from interlock.core.database import Database, DatabaseError, Link
-POSTGRES_TABLES = ""
+
+from interlock.reservations import POSTGRES_TABLES
 
 
 class Migration(NamedTuple):
@@ -75,7 +76,7 @@ def set_up(address: str, *, roles: bool) -> int:
             PostgresSaver(link).setup()
         DBOS.migrate(address)
         if roles:
-            database.transact(lambda link: link.execute(roles_sql(_name(link))))
+            database.transact(lambda link: link.execute(roles_sql(_name(link)).encode()))
     finally:
         database.close()
     return version
@@ -83,7 +84,7 @@ def set_up(address: str, *, roles: bool) -> int:
 
 def _settings(link: Link) -> None:
     for setting in _SETTINGS:
-        link.execute(f"ALTER DATABASE {_name(link)} SET {setting}")
+        link.execute(f"ALTER DATABASE {_name(link)} SET {setting}".encode())
 
 
 _SETTINGS: Final = (
@@ -103,7 +104,7 @@ def _migrate(link: Link) -> int:
         raise DatabaseError(message, "Upgrade Interlock, and run the same command again.", "DBA905")
     for number, step in enumerate(MIGRATIONS[version:], version + 1):
         for statement in filter(str.strip, step.sql.split(";")):
-            link.execute(statement)  # pyright: ignore[reportArgumentType, reportCallIssue] - a constant of ours
+            link.execute(statement.encode())
         link.execute(
             "INSERT INTO interlock.meta (version, oldest) VALUES (%s, %s) "
             "ON CONFLICT (one) DO UPDATE SET version = excluded.version, oldest = excluded.oldest",
@@ -124,7 +125,9 @@ def check_rights(link: Link) -> None:
     Raises:
         DatabaseError: `DBA906` it may not.
     """
-    row = link.execute("SELECT current_user AS role, has_table_privilege('interlock.checkpoints', 'INSERT') AS may").fetchone()
+    row = link.execute(
+        "SELECT current_user AS role, has_table_privilege('interlock.checkpoints', 'INSERT') AS may"
+    ).fetchone()
     if row is None or not row["may"]:
         role = row["role"] if row else "?"
         fix = f"As the owner of the database: GRANT interlock_worker TO {role}; or run it as another role."

@@ -24,7 +24,7 @@ from dbos import DBOS, DBOSConfig, DBOSPortableJSONSerializer
 from dbos._context import current_owner_xid  # no public name has it; tests hold it to what it must be
 
 from interlock import __version__
-from interlock.core.database import Database, DatabaseError, Leg, LegLost, Link, database_of
+from interlock.core.database import DatabaseError, Leg, LegLost, Link, database_of
 from interlock.core.errors import InterlockError
 from interlock.core.process import signal_group
 from interlock.gates.config import Config, load_config
@@ -161,7 +161,8 @@ class Worker:
         def work(link: Link) -> str:
             others = "SELECT 1 FROM dbos.workflow_status WHERE workflow_uuid = run.leg AND status = ANY(%s)"
             took = link.execute(
-                f"UPDATE interlock.run SET leg = %s, wanted = false WHERE run = %s AND (leg = %s OR NOT EXISTS ({others}))"  # noqa: S608
+                "UPDATE interlock.run SET leg = %s, wanted = false "  # noqa: S608 - a constant
+                f"WHERE run = %s AND (leg = %s OR NOT EXISTS ({others}))"
                 " AND EXISTS (SELECT 1 FROM dbos.workflow_status WHERE workflow_uuid = %s AND owner_xid = %s)"
                 " RETURNING (SELECT queue_name FROM dbos.workflow_status WHERE workflow_uuid = leg) AS queue",
                 (leg.workflow, leg.run, leg.workflow, [*legs.ACTIVE], leg.workflow, leg.token),
@@ -198,12 +199,12 @@ class Worker:
                 self.say(f"{leg.run}: {landing.state} {landing.commit[:12]}")
                 if landing.rebuilt:
                     return {"run": leg.run}, (landing.rebuilt, "drive", {})
-            return {"run": leg.run}, None
         except LegLost:
             raise
         except InterlockError as error:
             self.say(f"{leg.run}: {error.code} {error.message}")
             return {"error": [error.code, error.message, error.fix]}, None
+        return {"run": leg.run}, None
 
     def _lands(self, run: str) -> bool:
         """Return whether a run is approved, and was submitted to land."""
@@ -223,27 +224,27 @@ class Worker:
         def told(kind: str) -> Callable[[str], None]:
             return lambda text: self._notice(leg, {"kind": kind, "text": text})
 
-        start_apart(
-            self.root, task, start, warn=told("warning"), progress=told("progress"), run_id=leg.run, leg=leg
-        )
+        start_apart(self.root, task, start, warn=told("warning"), progress=told("progress"), run_id=leg.run, leg=leg)
         self.say(f"{leg.run}: begun")
 
     def _drive(self, leg: Leg, here: str, given: Mapping[str, Any]) -> str:
         """Take the run on, and return the queue that it has to go on in; empty where it waits or is over."""
         config, mine = load_config(self.root), {"drive", *self.queues}
 
-        def elsewhere(node: str) -> str:
-            queue = queue_of(view.policy, node, config)
-            return "" if queue in mine or queue == here else queue
-
         def needed() -> str:
-            return next(filter(None, map(elsewhere, view.next)), "") if view.phase in ("new", "running") else ""
+            queues = [queue_of(view.policy, node, config) for node in view.next]
+            elsewhere = [queue for queue in queues if queue not in mine and queue != here]
+            return elsewhere[0] if elsewhere and view.phase in ("new", "running") else ""
 
         view = view_run(leg.run, root=self.root)
         if queue := needed():
             return queue
         tree = bring_tree(self.root, leg.run)
-        nodes = [*view.policy.protocol.roles, *(f"{role}.evidence" for role in view.policy.protocol.roles), "command-gates"]
+        nodes = [
+            *view.policy.protocol.roles,
+            *(f"{role}.evidence" for role in view.policy.protocol.roles),
+            "command-gates",
+        ]
         asked = {name: given.get(name, {}) for name in ("answers", "asks")}
         # A queue with a rate counts each step: the run comes back to it before the next one.
         stops = [node for node in nodes if (queue := queue_of(view.policy, node, config)) not in mine]
@@ -313,7 +314,15 @@ class Worker:
     # -- being alive ---------------------------------------------------------------------------------------------------
 
     def _beat(self) -> None:
-        values = (self.id, socket.gethostname(), os.getpid(), [*self.queues], self.concurrency, __version__, self._draining)
+        values = (
+            self.id,
+            socket.gethostname(),
+            os.getpid(),
+            [*self.queues],
+            self.concurrency,
+            __version__,
+            self._draining,
+        )
 
         def work(link: Link) -> None:
             link.execute(
@@ -340,7 +349,10 @@ class Worker:
             mine = dict(self._processes)
         if not mine:
             return
-        statement = "SELECT workflow_uuid, owner_xid FROM dbos.workflow_status WHERE workflow_uuid = ANY(%s) AND status = 'PENDING'"
+        statement = (
+            "SELECT workflow_uuid, owner_xid FROM dbos.workflow_status "
+            "WHERE workflow_uuid = ANY(%s) AND status = 'PENDING'"
+        )
         ids = [leg.workflow for leg in mine]
         rows = self.database.transact(lambda link: link.execute(statement, (ids,)).fetchall())
         owned = {(row["workflow_uuid"], row["owner_xid"]) for row in rows}
@@ -361,6 +373,8 @@ class Worker:
         for row in rows:
             DBOS.resume_workflows([row["workflow_uuid"]], queue_name=row["queue_name"])
             self.say(f"{row['workflow_uuid']}: its worker is dead; queued again")
+        forgotten = "DELETE FROM interlock.worker WHERE beat_at < clock_timestamp() - interval '1 hour'"
+        self.database.transact(lambda link: link.execute(forgotten))
 
     # -- the end -------------------------------------------------------------------------------------------------------
 
@@ -389,9 +403,7 @@ class Worker:
             for pid in self._processes.values():
                 signal_group(pid)
         with suppress(DatabaseError):
-            self.database.transact(
-                lambda link: link.execute("DELETE FROM interlock.worker WHERE id = %s", (self.id,))
-            )
+            self.database.transact(lambda link: link.execute("DELETE FROM interlock.worker WHERE id = %s", (self.id,)))
 
 
 def work(root: Path, queues: Sequence[str], concurrency: int, say: Said) -> None:

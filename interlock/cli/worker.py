@@ -8,7 +8,16 @@ from typing import Any
 import click
 
 from interlock import graph
-from interlock.cli.context import EXISTING_FILE, json_option, print_json, resolve_root, root_option, show, show_table, talk
+from interlock.cli.context import (
+    EXISTING_FILE,
+    json_option,
+    print_json,
+    resolve_root,
+    root_option,
+    show,
+    show_table,
+    talk,
+)
 from interlock.cli.run import exit_code, known_run, show_summary
 from interlock.core.errors import Exit
 
@@ -38,12 +47,20 @@ def worker_command(queues: str, concurrency: int, root: Path | None) -> None:
 @click.argument("paths", nargs=-1, required=True, metavar="TASK_FILE...", type=EXISTING_FILE)
 @click.option("--wait", is_flag=True, help="Wait until it is over or waits for an answer, and report that.")
 @click.option("--land", is_flag=True, help="Land it once it is APPROVED.")
-@click.option("--priority", type=click.IntRange(1, 1000), default=100, show_default=True, help="A lower number goes first.")
+@click.option(
+    "--priority", type=click.IntRange(1, 1000), default=100, show_default=True, help="A lower number goes first."
+)
 @click.option("--model", "models", multiple=True, metavar="[ROLE=]SPEC", help="As for `interlock run`.")
 @root_option
 @json_option
 def submit_command(
-    paths: tuple[Path, ...], wait: bool, land: bool, priority: int, models: tuple[str, ...], root: Path | None, as_json: bool
+    paths: tuple[Path, ...],
+    wait: bool,
+    land: bool,
+    priority: int,
+    models: tuple[str, ...],
+    root: Path | None,
+    as_json: bool,
 ) -> None:
     """Put tasks into the queue of a project with a database; a worker begins each from the last commit."""
     folder = resolve_root(root)
@@ -79,8 +96,10 @@ def workers_command(root: Path | None, as_json: bool) -> None:
 def _print_overview(found: graph.Overview) -> None:
     head = ("worker", "state", "host", "queues", "at once", "drives", "seen")
     rows = [
-        (row["id"], row["state"], row["host"], ",".join(row["queues"]), row["concurrency"], " ".join(row["runs"]))
-        + (f"{row['seen_seconds']:.0f} s ago",)
+        (
+            *(row["id"], row["state"], row["host"], ",".join(row["queues"]), row["concurrency"], " ".join(row["runs"])),
+            f"{row['seen_seconds']:.0f} s ago",
+        )
         for row in found["workers"]
     ]
     show_table("", head, rows)
