@@ -282,25 +282,12 @@ class Database:
         import psycopg  # noqa: PLC0415
 
         try:
-            with self._opened().connection() as link:
+            with self._connection() as link:
                 yield link
         except psycopg.Error as error:
-            raise translated(error, self.address) from error
-
-    @contextmanager
-    def connection(self) -> "Generator[Link]":
-        """Lend a connection in which each statement is a transaction of its own.
-
-        Raises:
-            DatabaseError: The database cannot be used.
-        """
-        import psycopg  # noqa: PLC0415
-
-        try:
-            with self._opened().connection() as link:
-                yield link
-        except psycopg.Error as error:
-            raise translated(error, self.address) from error
+            if (known := _translated(error, self.address)) is None:
+                raise
+            raise known from error
 
     def close(self) -> None:
         """Close the connection that is kept; the next transaction opens one."""

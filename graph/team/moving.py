@@ -13,7 +13,7 @@ from langgraph.checkpoint.postgres import PostgresSaver
 
 from interlock.core.database import Database, Link, database_of
 from interlock.core.text import few
-from interlock.gates.sealed import Store, place_of
+from interlock.gates.sealed import place_of
 from interlock.graph.engine import mirror
 from interlock.graph.engine.folder import list_runs
 from interlock.graph.errors import GraphError
@@ -21,7 +21,7 @@ from interlock.graph.task.carried import push_stored, remote_of
 from interlock.graph.task.runs import checkpoint_of, kept_views
 from interlock.graph.task.store import RunStore
 from interlock.graph.task.view import RunView
-from interlock.journal import Journal, Upstream, upload
+from interlock.journal import Journal, Upstream
 from interlock.reservations import copy_rows
 
 
@@ -51,7 +51,8 @@ def migrate(root: Path, address: str) -> Moved:
         raise GraphError(message, fix, "RUN656")
     database = Database(address)
     record = root / "artifacts" / "interlock"
-    lines = sum(upload(database, name, record / f"{name}.jsonl") for name in ("events", "tickets"))
+    journals = [path for path in (record / "events.jsonl", record / "tickets.jsonl") if path.exists()]
+    lines = sum(Upstream(database, path.stem).upload(path) for path in journals)
     for run in list_runs(root, "runs"):
         _copy_run(root, database, views[run])
     rows = copy_rows(place_of(root)[0], database)
@@ -64,7 +65,12 @@ def _raise(_run: str, error: Exception) -> None:
 
 def _copy_run(root: Path, database: Database, view: RunView) -> None:
     store = RunStore(root, view.run_id)
-    names = ["run.json", "stopped.json", "abandoned", *(f"answers/{path.name}" for path in store.folder.glob("answers/*"))]
+    names = [
+        "run.json",
+        "stopped.json",
+        "abandoned",
+        *(f"answers/{path.name}" for path in store.folder.glob("answers/*")),
+    ]
     for name in names:
         if (path := store.folder / name).is_file():
             mirror.copy_out(database, view.run_id, name, path.read_bytes())

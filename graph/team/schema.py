@@ -7,7 +7,6 @@ A migration is never changed once it was released, and only adds: a worker of th
 from typing import Final, NamedTuple
 
 from interlock.core.database import Database, DatabaseError, Link
-
 from interlock.reservations import POSTGRES_TABLES
 
 

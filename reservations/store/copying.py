@@ -51,4 +51,7 @@ def copy_rows(top: Path, database: "Database") -> int:
 def _insert(link: "Link", table: str, row: dict[str, Any]) -> None:
     marks = ", ".join(["%s"] * len(row))
     statement = f"INSERT INTO interlock.{table} ({', '.join(row)}) VALUES ({marks})"
-    link.execute(statement.encode(), [value.replace("\0", "\u2400") if isinstance(value, str) else value for value in row.values()])
+    link.execute(
+        statement.encode(),
+        [value.replace("\0", "\u2400") if isinstance(value, str) else value for value in row.values()],
+    )
