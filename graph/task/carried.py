@@ -45,6 +45,9 @@ def remote_of(root: Path) -> str:
         message = "the project has a database, and no repository that carries the files of runs"
         fix = 'Make a bare one that all machines reach (`git init --bare PATH`), and write `remote = "…"` in [workers].'
         raise GraphError(message, fix, REMOTE)
+    # The trees of runs know no remotes by name.
+    named = git.run(root, ("remote", "get-url", remote))
+    remote = named.output.decode().strip() if named.status == 0 else remote
     # A path is found from the project, wherever the command is given.
     return remote if ":" in remote else str((root / remote).resolve())
 
