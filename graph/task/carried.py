@@ -201,7 +201,6 @@ def bring_tree(root: Path, run_id: str) -> Clone:
     bring(root, run_id)
     if clone is not None:
         clone.remove()
-    fetch_objects(root, [policy.commit])
     clone = make(root, policy.commit, called=policy.tree)
     if commit:
         Store(place_of(root)[0]).unpack(commit, "files", clone.files)
@@ -210,7 +209,7 @@ def bring_tree(root: Path, run_id: str) -> Clone:
 
 
 def bring(root: Path, run_id: str) -> None:
-    """Get the stored trees and the evidence of a run, where a database says that another machine has them.
+    """Get the stored trees, the evidence and the first commit of a run that another machine may have driven.
 
     Raises:
         GraphError: `RUN653` they are not to be had.
@@ -222,6 +221,7 @@ def bring(root: Path, run_id: str) -> None:
     here = store.folder / "brought" / run_id
     if _marked(here) == commit:
         return
+    fetch_objects(root, [RunStore(root, run_id).load()[1].commit])
     remote = remote_of(root)
     why = store.fetch(remote, f"{_RUNS}/{run_id}/*")
     try:
