@@ -28,7 +28,7 @@ from tests.postgres import Server
 TIMEOUT_SECONDS: Final = 3.0
 """After so long a silent worker is dead."""
 _PLANTS: Final = Path(__file__).parent / "plants"
-_FAKETIME: Final = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1")
+FAKETIME: Final = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1")
 LOOK_SECONDS: Final = 0.05
 _REACHED: Final = (psycopg.OperationalError, psycopg.InterfaceError)
 
@@ -70,7 +70,7 @@ class Machine:
         if plant:
             given |= {"PLANT": plant, "PYTHONPATH": str(_PLANTS)}
         if hours_off:
-            given |= {"LD_PRELOAD": str(_FAKETIME), "FAKETIME": f"{hours_off:+d}h", "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
+            given |= {"LD_PRELOAD": str(FAKETIME), "FAKETIME": f"{hours_off:+d}h", "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
         words, log = ("worker", "--concurrency", str(concurrency), *options), self.world.folder / f"{self.name}.log"
         if given == self.environment:
             self.worker = warm.started(["interlock", *words], self.root, given, log)

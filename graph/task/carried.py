@@ -214,6 +214,8 @@ def bring(root: Path, run_id: str) -> None:
     Raises:
         GraphError: `RUN653` they are not to be had.
     """
+    # Also of a run that has saved nothing yet: whoever began it may be gone.
+    fetch_objects(root, [RunStore(root, run_id).load()[1].commit])
     commit = saved(root, run_id)
     if not commit:
         return
@@ -221,7 +223,6 @@ def bring(root: Path, run_id: str) -> None:
     here = store.folder / "brought" / run_id
     if _marked(here) == commit:
         return
-    fetch_objects(root, [RunStore(root, run_id).load()[1].commit])
     remote = remote_of(root)
     why = store.fetch(remote, f"{_RUNS}/{run_id}/*")
     try:
