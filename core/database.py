@@ -47,7 +47,8 @@ LEG_PATIENCE_SECONDS: Final = 120.0
 _PAUSE_SECONDS: Final = 0.25
 HELD_SECONDS: Final = 5
 """How long a process may say nothing in the middle of a transaction."""
-_HELD: Final = "SET LOCAL idle_in_transaction_session_timeout = '5s'"
+_HELD: Final = "SET LOCAL idle_in_transaction_session_timeout = '5s'; SET LOCAL search_path = interlock, public"
+"""Not left to the settings of the database, which a copy or a restored dump of it does not have."""
 _KEPT_SECONDS: Final = 5.0
 """How long a connection that nobody uses is kept: a run that waits for a model holds none."""
 _MOST_CONNECTIONS: Final = 4
