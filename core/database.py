@@ -244,7 +244,13 @@ class Database:
             options = {**_OPTIONS, "row_factory": dict_row}
             # Nothing is held by a run that waits for a model.
             self._pool = ConnectionPool(
-                self.address, min_size=0, max_size=4, max_idle=5.0, timeout=10.0, kwargs=options, open=True
+                self.address,
+                min_size=0,
+                max_size=4,
+                max_idle=5.0,
+                timeout=min(self.patience, 10.0),
+                kwargs=options,
+                open=True,
             )
         return self._pool
 
@@ -326,7 +332,8 @@ def translated(error: Exception, address: str) -> Exception:
     if isinstance(error, (psycopg.errors.DiskFull, psycopg.errors.OutOfMemory)):
         fix = "Free disk space on the server; whatever was cut off is tried again, and nothing that counts is lost."
         return DatabaseError(f"the server cannot write: {why}", fix, "DBA901")
-    if isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout, PoolClosed)):
+    cut_off = (psycopg.OperationalError, psycopg.InterfaceError, psycopg.errors.IdleInTransactionSessionTimeout)
+    if isinstance(error, (*cut_off, PoolTimeout, PoolClosed)):
         fix = f"Check that the server runs and can be reached: psql '{address}'. Then do the same again."
         return DatabaseError(f"the database cannot be reached: {why}", fix, "DBA901")
     return error

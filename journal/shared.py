@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 LOCK: Final = "journal"
 """The lock of the database under which lines are inserted."""
-_ROWS: Final = 500
-"""So many rows are asked for, or inserted, at once."""
 _BYTES: Final = 4 * 1024 * 1024
-"""So much of a long copy is written at once."""
+"""How much of a long journal is read or written at once."""
+_ROWS: Final = 500
+"""How many lines are inserted at once."""
 
 
 class Upstream(NamedTuple):
@@ -150,14 +150,16 @@ class Upstream(NamedTuple):
 
     def _lines(self, link: "Link", start: int) -> Iterator[tuple[int, bytes]]:
         """Give the lines from a byte offset on, each with its own offset."""
-        statement = "SELECT start, bytes FROM interlock.line WHERE journal = %s AND start >= %s ORDER BY start LIMIT %s"
+        # Not LIMIT: without fresh statistics the server would sort all that follows, for each part of a long journal.
+        statement = "SELECT start, bytes FROM interlock.line WHERE journal = %s AND start BETWEEN %s AND %s ORDER BY start"
         while True:
-            rows = link.execute(statement, (self.name, start, _ROWS), binary=True).fetchall()
+            stop = start + _BYTES
+            rows = link.execute(statement, (self.name, start, stop), binary=True).fetchall()
             for row in rows:
                 yield row["start"], row["bytes"]
-            if len(rows) < _ROWS:
+            start = rows[-1]["start"] + len(rows[-1]["bytes"]) if rows else start
+            if start <= stop:
                 return
-            start = rows[-1]["start"] + 1
 
 
 def _unlike(path: Path, at: int) -> JournalError:
