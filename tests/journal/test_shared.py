@@ -588,8 +588,8 @@ ACTS = st.one_of(
 )
 
 
-@settings(max_examples=examples(200), deadline=None)
-@given(st.lists(st.tuples(st.sampled_from([0, 1]), ACTS), max_size=25))
+@settings(max_examples=examples(600), deadline=None)
+@given(st.lists(st.tuples(st.sampled_from([0, 1]), ACTS), min_size=4, max_size=30))
 def test_however_uses_of_two_copies_follow_each_other_they_are_one_journal(
     database: Database, acts: list[tuple[int, tuple[str, Any, Any]]]
 ) -> None:
