@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from interlock.core.files import write_atomically
+from interlock.core.database import database_of
 from interlock.gates.sealed import Store, place_of
 from interlock.graph.daily import landing
-from interlock.graph.engine.folder import ABANDONED, PRUNED, beside_run, journal_of, list_runs
+from interlock.graph.engine import legs
+from interlock.graph.engine.folder import ABANDONED, BEGIN, PRUNED, beside_run, journal_of, list_runs
 from interlock.graph.errors import RunDamagedError
 from interlock.graph.landing.queue import queue_of
 from interlock.graph.task.clone import remove_trees
@@ -71,10 +72,13 @@ def abandon(root: Path, run_id: str) -> bool:
 
     Raises:
         UnknownRunError: There is no such run.
-        RunBusyError: A process drives it at this moment.
+        RunBusyError: A process drives it at this moment; where workers do, that ends.
         RunDamagedError: It cannot be read back.
     """
     store = RunStore(root, run_id)
+    if (database := database_of(root)) is not None:
+        # From then on its process writes nothing, and its worker ends it.
+        legs.cancel(database, run_id)
     with store.locked():
         view = view_run(run_id, root=root)
         end_left_agents(store)
@@ -84,7 +88,7 @@ def abandon(root: Path, run_id: str) -> bool:
             Recorder(journal_of(root)).keep(run_id, ABANDONED, ABANDONED, data)
             # The line first: a kill between the two leaves a run that can be abandoned again, and never one that
             # ended unsaid.
-            write_atomically(store.folder / ABANDONED, b"")
+            store.keep(ABANDONED, b"")
         if view.policy.reserve:
             clear(root, run_id, view.task)
     if open_before:
@@ -213,4 +217,5 @@ def remove(root: Path, run_id: str) -> None:
         data = {} if end is None else {"seq": end.seq, "hash": end.hash}
         # First the line, then the folder: `verify` has no checkpoint any more and goes by what stands here.
         journal.append(beside_run(run_id), PRUNED, PRUNED, data)
+        store.drop(BEGIN)  # for other machines
         shutil.rmtree(store.folder)

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+from interlock.core.database import database_of
 from interlock.core.errors import InterlockError
 from interlock.core.text import few
 from interlock.gates.config import load_config
@@ -16,6 +17,7 @@ from interlock.graph.landing.repository import Repository
 from interlock.graph.landing.sealed_judge import SealedJudge
 from interlock.graph.landing.work import Member, member_of
 from interlock.graph.task.apart import Start, start_apart
+from interlock.graph.task.carried import bring, remote_of
 from interlock.graph.task.clone import remove_tree
 from interlock.graph.task.progress import Notice
 from interlock.graph.task.record import bounded
@@ -50,7 +52,10 @@ def land(
         notice({"kind": "landing", "runs": [*names], "line": line})
 
     settings = load_config(root).landing
-    repository = Repository(place_of(root)[0], target or settings.target, settings.remote)
+    remote = settings.remote
+    if not remote and database_of(root) is not None:
+        remote = remote_of(root)  # where other machines find it
+    repository = Repository(place_of(root)[0], target or settings.target, remote)
     repository.follow_remote()
     head = repository.head()
     found, members = list[Landing](), dict[str, Member]()
@@ -60,6 +65,7 @@ def land(
             found.append(Landing((run_id,), "landed", repository.target, before, "before"))
             continue
         try:
+            bring(root, run_id)
             members[run_id] = member_of(root, run_id, repository)
         except UnknownRunError:
             raise

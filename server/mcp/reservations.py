@@ -92,7 +92,7 @@ class ReservationCalls:
     def current_state(self, who: str) -> StatusAnswer:
         """Return the leases, the wait queue, and the negotiations of the last hour; where no store is, none is made."""
         found, _ = self._open()
-        if not os.path.exists(found.store_path):  # noqa: PTH110 - a text, as that package has it
+        if not place.is_used(found):
             return StatusAnswer(leases=[], waiters=[], negotiations=[])
         return self.of(who).current_state()
 
