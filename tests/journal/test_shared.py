@@ -436,7 +436,8 @@ def test_two_copies_are_kept_over_pgbouncer(
 
 FROZEN = f"""{OPENED}
 import os, signal
-from interlock.journal.shared import Upstream
+from interlock.core import database
+database._HELD = "SET LOCAL idle_in_transaction_session_timeout = '300ms'"
 insert = Upstream.insert
 def frozen(self, link, start, lines):
     Upstream.insert = insert
@@ -451,8 +452,6 @@ print(opened(*sys.argv[1:]).append("R", "frozen", "t", {{}}).seq)
 def test_a_writer_that_is_frozen_before_it_commits_keeps_nobody_waiting_for_ever_and_repeats_itself(
     machine: Machine, lines: str, name: str, database: Database
 ) -> None:
-    limit = f"ALTER DATABASE {name_of(lines)} SET idle_in_transaction_session_timeout = "
-    run_sql(database, f"{limit} '300ms'")
     one, two = machine("a"), machine("b")
     one.append("R", "1", "t", {})
     writer = python(FROZEN, one.path, lines, name)
@@ -460,7 +459,6 @@ def test_a_writer_that_is_frozen_before_it_commits_keeps_nobody_waiting_for_ever
     assert two.append("R", "2", "t", {}).seq == 2
     writer.send_signal(signal.SIGCONT)
     assert writer.rest() == "3\n"
-    run_sql(database, f"{limit} DEFAULT")
     check_whole(database, name, one, two)
 
 
