@@ -6,6 +6,7 @@ page does: so a browser that comes back, to this server or to its successor, kno
 
 import asyncio
 import os
+import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Final
@@ -13,12 +14,15 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from interlock.graph import journal_path
+from interlock.core.errors import InterlockError
+from interlock.graph import journal_of, journal_path
 from interlock.web.access import session_check
 from interlock.web.projects import Project, Site
 
 LOOK_SECONDS: Final = 0.05
 """How often a journal is looked at while pages are open: one call of the system."""
+PULL_SECONDS: Final = 1.0
+"""How often a database is asked for lines of other machines while pages are open."""
 KEEP_SECONDS: Final = 15.0
 """So often a silent stream sends a comment, and asks whether its session is still open."""
 MAX_STREAMS: Final = 200
@@ -66,8 +70,14 @@ class Live:
 
     async def _look(self) -> None:
         """Look at the journals while anybody waits."""
-        seen = ""
+        seen, due = "", 0.0
+        copies = [journal for project in self._site.projects.values() if (journal := journal_of(project.root)).upstream]
         while self._watchers and not self._ended:
+            if copies and time.monotonic() >= due:
+                for journal in copies:
+                    with suppress(InterlockError):  # the pages say what is wrong
+                        await asyncio.to_thread(journal.pull)
+                due = time.monotonic() + PULL_SECONDS
             now = self.now()
             if now != seen:
                 seen = now
