@@ -209,6 +209,27 @@ def test_a_database_that_was_put_back_to_an_earlier_time_is_noticed_by_whoever_h
     found = one.difference()
     assert found is not None
     assert (found.code, found.line) == ("JRN741", 3)
+    one.path.rename(one.path.with_name("aside"))
+    assert [entry.key for entry in one.entries("R")] == ["0", "1", "2", "4"]
+    assert one.append("R", "5", "t", {}).seq == 5
+    check_whole(database, name, one, two)
+
+
+@pytest.mark.parametrize("gone", [0, 1])
+def test_a_database_from_which_a_line_was_taken_makes_no_copy(
+    machine: Machine, database: Database, name: str, gone: int
+) -> None:
+    one = machine("a")
+    for number in range(3):
+        one.append("R", str(number), "t", {"n": number})
+    statement = "DELETE FROM interlock.line WHERE journal = %s AND start = %s"
+    database.transact(lambda link: link.execute(statement, (name, rows(database, name)[gone][0])))
+    for use in USES:
+        with raises_code(JournalError, "JRN741"):
+            use(machine("b"))
+    found = one.difference()
+    assert found is not None
+    assert (found.code, found.line) == ("JRN741", gone + 1)
 
 
 def test_a_line_that_was_edited_further_up_is_named_by_its_number(
