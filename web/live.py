@@ -14,15 +14,14 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from interlock.core.errors import InterlockError
-from interlock.graph import journal_of, journal_path
+from interlock.graph import journal_path
 from interlock.web.access import session_check
 from interlock.web.projects import Project, Site
 
 LOOK_SECONDS: Final = 0.05
 """How often a journal is looked at while pages are open: one call of the system."""
-PULL_SECONDS: Final = 1.0
-"""How often a database is asked for lines of other machines while pages are open."""
+COPY_SECONDS: Final = 1.0
+"""How often a database is asked what other machines have written."""
 KEEP_SECONDS: Final = 15.0
 """So often a silent stream sends a comment, and asks whether its session is still open."""
 MAX_STREAMS: Final = 200
@@ -70,14 +69,13 @@ class Live:
 
     async def _look(self) -> None:
         """Look at the journals while anybody waits."""
-        seen, due = "", 0.0
-        copies = [journal for project in self._site.projects.values() if (journal := journal_of(project.root)).upstream]
+        seen, shared = "", [project for project in self._site.projects.values() if project.is_shared]
+        copied_at = time.monotonic()
         while self._watchers and not self._ended:
-            if copies and time.monotonic() >= due:
-                for journal in copies:
-                    with suppress(InterlockError):  # the pages say what is wrong
-                        await asyncio.to_thread(journal.pull)
-                due = time.monotonic() + PULL_SECONDS
+            if shared and time.monotonic() - copied_at >= COPY_SECONDS:
+                copied_at = time.monotonic()
+                for project in shared:
+                    await asyncio.to_thread(project.copy)
             now = self.now()
             if now != seen:
                 seen = now

@@ -19,7 +19,7 @@ def test_a_page_hears_of_a_line_that_another_machine_wrote(
     with psycopg.connect(postgres_database) as link:
         link.execute(TABLES)
     monkeypatch.setenv(ADDRESS, postgres_database)
-    monkeypatch.setattr(live, "PULL_SECONDS", 0.01)
+    monkeypatch.setattr(live, "COPY_SECONDS", 0.01)
     here, there = tmp_path / "here", tmp_path / "there"
     here.mkdir()
 
