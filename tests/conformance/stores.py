@@ -338,9 +338,7 @@ class RowsContract:
             assert tx.remembered("Ada", "K") == "a3"
             assert tx.remembered("Cem", "k") is None
 
-    def test_events_wait_for_their_checkout_in_order_and_their_numbers_do_not_come_back(
-        self, store: Store
-    ) -> None:
+    def test_events_wait_for_their_checkout_in_order_and_their_numbers_do_not_come_back(self, store: Store) -> None:
         with store.transaction() as tx:
             for number in range(5):
                 tx.add_event("/one", "lease_granted", str(number), float(number))
