@@ -53,14 +53,14 @@ INSERT INTO store VALUES (substr(md5(gen_random_uuid()::text), 1, 16));
 """
 
 
-def _tables() -> str:
+def _tables() -> LiteralString:
     """Return the tables of `sqlite_rows` as PostgreSQL has them."""
     text = re.sub(r"(CREATE TABLE|INSERT INTO) (meta|counter) .*;\n", "", sqlite_rows.TABLES)
     number = r"(CREATE TABLE (\w+) \(\s*\w+) INTEGER PRIMARY KEY(?: AUTOINCREMENT)?"
     text = re.sub(number, r"\1 BIGINT PRIMARY KEY DEFAULT next_number('\2')", text)
     for ours, theirs in (("TEXT", 'TEXT COLLATE "C"'), ("INTEGER", "BIGINT"), ("REAL", "DOUBLE PRECISION")):
         text = re.sub(rf"\b{ours}\b", theirs, text)
-    return _NUMBERS + text
+    return cast("LiteralString", _NUMBERS + text)
 
 
 TABLES: Final = _tables()
