@@ -95,7 +95,7 @@ def number(fd: int, offset: int) -> int:
     return 1 + sum(block.count(b"\n") for block in blocks)
 
 
-def write(fd: int, lines: bytes, path: Path) -> None:
+def write(fd: int, lines: bytes | bytearray, path: Path) -> None:
     """Append whole lines with one write and wait until they are on the disk; on failure take them back.
 
     Raises:
@@ -127,6 +127,18 @@ def sync(fd: int, path: Path) -> None:
         os.fsync(fd)
     except OSError as error:
         raise _unwritten(path, str(error.strerror)) from error
+
+
+def make_folder(path: Path) -> None:
+    """Make the folder of a journal.
+
+    Raises:
+        JournalError: when it cannot be made.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise JournalError("JRN721", f"the folder cannot be made: {error.strerror}", path=path) from error
 
 
 def sync_folder(path: Path) -> None:

@@ -4,6 +4,7 @@ import os.path
 from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from interlock.core.patterns import Pattern, canonical
@@ -21,6 +22,7 @@ from interlock.reservations.store.history import (
     from_queue,
     history_of,
 )
+from interlock.reservations.store.outbox import JOURNAL_RUN
 from interlock.reservations.store.records import Lease
 from interlock.reservations.store.sqlite import SqliteStore, to_read
 
@@ -74,11 +76,12 @@ def read_history(found: place.Place, more: Sequence[str] = ()) -> tuple[History,
     What still waits in the store counts too, if that is there, and how many events it ever had.
     """
     roots = checkouts.roots_of(found)
-    journals = list(dict.fromkeys([*checkouts.journals_of(roots), *more]))
+    journals = checkouts.journals_of(roots, more)
     # The store goes first: an event leaves the queue when it is in a journal.
     seen = _look_at(found, roots)
     waiting, counts = ([], {}) if seen is None else (seen.waiting, {seen.store: seen.events})
-    return history_of([*waiting, *from_journal(checkouts.read_journals(journals))], counts), journals
+    lines = chain.from_iterable(journal.entries(JOURNAL_RUN) for journal in journals)
+    return history_of([*waiting, *from_journal(lines)], counts), [str(journal.path) for journal in journals]
 
 
 def _prefix(held: Held) -> str:

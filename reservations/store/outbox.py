@@ -21,7 +21,7 @@ def drain_events(store: "Store", root: str, journal: "Journal | None" = None) ->
 
     The key of a line is `<store id>/<event id>`: a drain that was killed before the queue was emptied is repeated
     without a second line, and two at once write the same lines. Hooks never call this, for the journal is slow to load.
-    The default is `journal_of` the root, which is read from its beginning. Machines that share a store share one
+    The default is the journal of the root, which is read from its beginning. Machines that share a store share one
     journal as well: there any of them writes what waits of all.
 
     Raises:
@@ -37,7 +37,10 @@ def drain_events(store: "Store", root: str, journal: "Journal | None" = None) ->
             events = tx.events(None if store.is_shared else root, BATCH)
         if not events:
             return done
-        journal = journal or journal_of(root)
+        if journal is None:
+            from interlock.journal import journal_of  # noqa: PLC0415 - the hooks are loaded without it
+
+            journal = journal_of(root)
         lines = [
             (f"{store_id}/{event.event_id}", event.type, {**_data(event.data), "at": iso(event.at)}) for event in events
         ]
@@ -57,13 +60,3 @@ def _data(text: str) -> dict[str, Any]:
     """Return the data of an event. Half of a surrogate pair, as in names that are no UTF-8, becomes `?`."""
     data = json.loads(text)
     return json.loads(json.dumps(data, ensure_ascii=False).encode("utf-8", "replace")) if "\\ud" in text else data
-
-
-def journal_of(root: str) -> "Journal":
-    """Return the journal of a checkout: `artifacts/interlock/events.jsonl` below its root."""
-    # Late: the hooks are loaded without it.
-    import os  # noqa: PLC0415
-
-    from interlock.journal import Journal  # noqa: PLC0415
-
-    return Journal(os.path.join(root, "artifacts", "interlock", "events.jsonl"))
