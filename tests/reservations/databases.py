@@ -5,14 +5,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.core.database import VERSION, database
-from interlock.reservations.store.postgres import TABLES, PostgresStore
+from interlock.core.database import database
+from interlock.graph.team.schema import setup_sql
+from interlock.reservations.store.postgres import PostgresStore
 from interlock.reservations.store.sqlite import SqliteStore
 
 if TYPE_CHECKING:
     from tests.postgres import Server
 
-_NAMES = ("process", "agent", "lease", "waiter", "message", "negotiation", "mark", "event", "counter")
+_NAMES = ("process", "agent", "lease", "waiter", "message", "negotiation", "mark", "event", "counter", "line")
 
 
 def named(store: str) -> SqliteStore | PostgresStore:
@@ -23,15 +24,11 @@ def named(store: str) -> SqliteStore | PostgresStore:
 
 
 def set_up(address: str) -> None:
-    """Make the tables of the reservations in a fresh database, and what says their version."""
+    """Make the tables of Interlock in a fresh database; those of others take longer, and nobody asks for them here."""
     import psycopg
 
     with psycopg.connect(address) as link:
-        link.execute("CREATE SCHEMA interlock")
-        link.execute("CREATE TABLE interlock.meta (version INTEGER, oldest INTEGER)")
-        link.execute("INSERT INTO interlock.meta VALUES (%s, 1)", (VERSION,))
-        link.execute("SET search_path TO interlock, public")
-        link.execute(TABLES)
+        link.execute(setup_sql().encode())
 
 
 def empty(address: str) -> None:

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interlock.core.database import Database, DatabaseError, database
+from interlock.core.database import HELD_SECONDS, Database, DatabaseError, database
+from interlock.reservations import SqliteStore, copy_rows, place
 from interlock.reservations.errors import StoreError
 from interlock.reservations.store import postgres as module
-from interlock.reservations.store.postgres import IDLE_SECONDS, SKEW_SECONDS, PostgresStore
+from interlock.reservations.store.postgres import SKEW_SECONDS, PostgresStore
 from interlock.reservations.store.sqlite_rows import Transaction, near_query
 from tests.child import Child, python
-from tests.conformance.rows import lease
-from tests.conformance.turns import undo
+from tests.conformance.rows import lease, negotiation, waiter
+from tests.conformance.turns import fill, undo
 from tests.reservations.databases import set_up
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 OPENING = """
 import os, random, sys, time
 from interlock.core.database import database
+from interlock.reservations import SqliteStore, copy_rows, place
 from interlock.reservations.errors import StoreError
 from interlock.reservations.store.postgres import PostgresStore
 store = PostgresStore(database(sys.argv[1]), "")
@@ -110,7 +112,7 @@ def test_who_is_frozen_in_its_turn_loses_it_and_writes_nothing_when_it_comes_bac
         begun = time.monotonic()
         with store.transaction() as tx:
             assert tx.next_number("token") == 1
-        assert time.monotonic() - begun < IDLE_SECONDS + 3
+        assert time.monotonic() - begun < HELD_SECONDS + 3
         frozen.send_signal(signal.SIGCONT)
         frozen.say("")
         assert frozen.rest().splitlines() == ["RSV901 True", "2"]
@@ -163,6 +165,27 @@ def test_what_is_undone_and_a_crash_of_the_server_leave_no_gap_in_the_events(pos
             note(tx)
             assert [event.event_id for event in tx.events(None, 9)] == [1, 2, 3, 4]
             assert tx.event_count() == 4
+
+
+def test_a_store_that_is_copied_goes_on_with_its_numbers(
+    empty_reservations: str, store: PostgresStore, tmp_path: Path
+) -> None:
+    local = SqliteStore(place.at(str(tmp_path)).store_path)
+    with local.transaction() as tx:
+        fill(tx)
+        name = tx.store_id()
+        tx.drop_waiter(tx.waiters()[0].waiter_id)
+    assert copy_rows(tmp_path, database(empty_reservations)) == 7
+    with store.transaction() as tx, local.transaction() as before:
+        assert tx.store_id() == name
+        for ask in (Transaction.agents, Transaction.leases, Transaction.open_negotiations):
+            assert ask(tx) == ask(before)
+        assert tx.thread("neg_1") == before.thread("neg_1")
+        assert tx.events(None, 9) == before.events(None, 9)
+        assert (tx.next_number("token"), tx.event_count(), tx.add_waiter(waiter()).waiter_id) == (2, 1, 2)
+        tx.put_negotiation(negotiation(2))
+        assert [row.thread_id for row in tx.open_negotiations()] == [negotiation(1).thread_id, negotiation(2).thread_id]
+    assert copy_rows(tmp_path, database(empty_reservations)) == 0
 
 
 # -- clocks

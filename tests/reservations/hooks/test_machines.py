@@ -155,19 +155,21 @@ def test_a_checkout_with_a_journal_of_its_own_leaves_the_events_to_others(
 def test_the_store_is_that_of_the_main_worktree_or_of_the_variable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    git(tmp_path, "init", "-q", "main")
-    main = tmp_path / "main"
-    git(main, "commit", "-q", "--allow-empty", "-m", "x")
-    git(main, "worktree", "add", "-q", "../tree")
-    found, tree = place.find(str(main)), place.find(str(tmp_path / "tree"))
-    assert not place.is_used(found)
-    for text, kind in (
-        ("", SqliteStore),
-        ("# no database\n", SqliteStore),
-        ('[gates.GATE-X]\ncommand = "database"\n', SqliteStore),
-        ('database = "postgresql://h/x"\n', PostgresStore),
+    found = place.Place("", "", "")
+    for number, (text, kind) in enumerate(
+        (
+            ("", SqliteStore),
+            ("# no database\n", SqliteStore),
+            ('[gates.GATE-X]\ncommand = "database"\n', SqliteStore),
+            ('database = "postgresql://h/x"\n', PostgresStore),
+        )
     ):
+        main = tmp_path / str(number)
+        git(tmp_path, "init", "-q", str(main))
+        git(main, "commit", "-q", "--allow-empty", "-m", "x")
+        git(main, "worktree", "add", "-q", f"../{number}-tree")
         (main / "interlock.toml").write_text(text)
+        found, tree = place.find(str(main)), place.find(str(tmp_path / f"{number}-tree"))
         assert type(store_at(found)) is type(store_at(tree)) is kind, text
         assert place.is_used(tree) is (kind is PostgresStore)
     monkeypatch.setenv(ADDRESS, "")
