@@ -10,7 +10,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 from interlock.core.database import Database, DatabaseError, Link
-from interlock.graph.errors import GraphError, RunBusyError
+from interlock.graph.errors import LEG, NO_WORKER, GraphError, RunBusyError
 
 if TYPE_CHECKING:
     from dbos import DBOSClient
@@ -124,7 +124,7 @@ def check_workers(database: Database) -> None:
     if not workers_alive(database):
         message = "the project has a database, and no worker serves it"
         fix = "Start one, here or on another machine: interlock worker. `interlock submit` only puts it into the queue."
-        raise GraphError(message, fix, "RUN651")
+        raise GraphError(message, fix, NO_WORKER)
 
 
 def await_legs(
@@ -168,7 +168,7 @@ def _raise_refusal(database: Database, run: str, first: str) -> None:
             raise error_of(*output["error"])
         if row.status != "SUCCESS":
             message = f"leg {row.workflow_id} ended as {row.status}: {row.error}"[:500]
-            raise GraphError(message, f"Read what it says, and take the run on: interlock resume {run}.", "RUN652")
+            raise GraphError(message, f"Read what it says, and take the run on: interlock resume {run}.", LEG)
 
 
 def failed(database: Database) -> list[tuple[str, str]]:

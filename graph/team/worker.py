@@ -29,7 +29,7 @@ from interlock.core.errors import InterlockError
 from interlock.core.process import signal_group
 from interlock.gates.config import Config, load_config
 from interlock.graph.engine import legs
-from interlock.graph.errors import GraphError, RunBusyError
+from interlock.graph.errors import NO_DATABASE, GraphError, RunBusyError
 from interlock.graph.landing.land import land
 from interlock.graph.task.apart import Start, drive_inside, start_apart
 from interlock.graph.task.carried import bring_tree, check_remote, fetch_objects, remote_of
@@ -65,7 +65,7 @@ class Worker:
         database = database_of(root)
         if database is None:
             fix = 'Write `database = "postgresql://…"` into interlock.toml, or set INTERLOCK_DATABASE.'
-            raise GraphError("a worker needs a database, and the project has none", fix, "RUN654")
+            raise GraphError("a worker needs a database, and the project has none", fix, NO_DATABASE)
         self.root, self.queues, self.concurrency, self.say = root, tuple(queues), concurrency, say
         self.database = database
         self.id = f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:6]}"
