@@ -240,12 +240,14 @@ class Database:
         return self._repeated(self.connection, work)
 
     def _repeated(self, opened: "Callable[[], AbstractContextManager[Link]]", work: "Callable[[Link], T]") -> T:
-        end = time.monotonic() + self.patience
+        end = 0.0
         while True:
             try:
                 with opened() as link:
                     return work(link)
             except DatabaseError as error:
+                # From the first failure on: a process may have been frozen before, or have waited for a lock.
+                end = end or time.monotonic() + self.patience
                 if error.code != "DBA901" or time.monotonic() >= end:
                     raise
             time.sleep(_PAUSE_SECONDS)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from interlock.graph.task.background import Drives
     from interlock.graph.task.build import task_graph
     from interlock.graph.task.candidates import BEFORE_REVIEW, CANDIDATE, CHOSEN, candidates_of, green_of, keep_choice
+    from interlock.graph.task.carried import bring_shown
     from interlock.graph.task.clone import commit_of_changes, target_commit, unsaved
     from interlock.graph.task.comments import Comment, comments, comments_go_to
     from interlock.graph.task.explain import Wait, explain_run, explanation_text, run_summary, status_text, tree_after
@@ -129,6 +130,7 @@ __all__ = [
     "base_faults",
     "base_of",
     "blocker_text",
+    "bring_shown",
     "candidates_of",
     "case_of",
     "check_evidence",

@@ -6,6 +6,7 @@ inside another one is a project of its own, with a store of its own. What is hel
 
 import os
 from collections.abc import Iterator
+from functools import cache
 from typing import Final
 
 from interlock.core.project import PROJECT, find_root, is_marked, upwards
@@ -52,15 +53,17 @@ def has_database(found: Place) -> bool:
     All worktrees go by the configuration of the main one, as for their settings. Hooks ask this at each call.
     """
     given = os.environ.get(_DATABASE)
-    if given is not None:
-        return bool(given)
-    main = main_root(found.root)
+    return _names_database(main_root(found.root)) if given is None else bool(given)
+
+
+@cache
+def _names_database(main: str) -> bool:
     try:
         with open(os.path.join(main, "interlock.toml"), "rb") as file:
-            may_have = b"database" in file.read()
+            may_name = b"database" in file.read()
     except OSError:
         return False
-    if not may_have:
+    if not may_name:
         return False
     from interlock.core.database import address_of  # noqa: PLC0415 - slow to import
 

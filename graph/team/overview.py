@@ -8,6 +8,7 @@ from typing_extensions import TypedDict
 from interlock.core.database import Link
 from interlock.gates.config import load_config
 from interlock.graph.engine import legs
+from interlock.graph.engine.folder import list_runs
 from interlock.graph.team.asking import needed
 
 
@@ -87,9 +88,10 @@ def overview(root: Path) -> Overview:
         if queue["waiting"] and name not in served and name.partition("-")[0] not in served:
             start = f"interlock worker --queues {name.partition('-')[0]}"
             found["stalled"].append(StalledRow(run=f"({queue['waiting']})", why=f"no worker does {name}", next=start))
-    found["stalled"] += [
-        StalledRow(run=run, why=why, next=f"interlock resume {run}") for run, why in legs.failed(database)
-    ]
+    begun = {*list_runs(root, "runs")}
+    for run, why in legs.failed(database):
+        again = f"interlock resume {run}" if run in begun else "correct the task, and submit it again"
+        found["stalled"].append(StalledRow(run=run, why=why, next=again))
     return found
 
 

@@ -160,6 +160,7 @@ def known_run(folder: Path, name: str) -> str:
     run_id = graph.find_run(folder, "runs", name)
     if run_id is None:
         raise graph.no_task_run(folder, name, graph.find_ticket_run(folder, name))
+    graph.bring_shown(folder, run_id)
     return run_id
 
 

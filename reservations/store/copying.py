@@ -14,7 +14,10 @@ if TYPE_CHECKING:
     from interlock.core.database import Database, Link
 
 _TABLES: Final = ("process", "agent", "lease", "waiter", "message", "negotiation", "mark", "event")
-_COUNTERS: Final = "SELECT name, value FROM counter UNION ALL SELECT name, seq FROM sqlite_sequence"
+_COUNTERS: Final = (
+    "SELECT name, value FROM counter UNION ALL SELECT name, seq FROM sqlite_sequence "
+    "UNION ALL SELECT 'negotiation', coalesce(max(number), 0) FROM negotiation"
+)
 
 
 def copy_rows(top: Path, database: "Database") -> int:

@@ -8,7 +8,7 @@ is locked, and rows need no locks of their own.
 What differs, and why:
 
 1. Who holds the lock and falls silent (frozen, or cut off from the network) is thrown out by the server after
-   `IDLE_SECONDS`; what it had begun is undone, and what it still sends is refused. Answers T1.
+   `HELD_SECONDS`; what it had begun is undone, and what it still sends is refused. Answers T1.
 2. Leases end by the clocks of the machines. One whose clock is off by more than `SKEW_SECONDS` is refused, since it
    would end the leases of the others early. Answers T1.
 3. Numbers come from rows of `counter`, and not from sequences: what is undone leaves no gap in the events, which
@@ -25,7 +25,7 @@ from contextlib import ExitStack, contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, LiteralString, cast
 
-from interlock.core.database import DatabaseError, LegLost
+from interlock.core.database import HELD_SECONDS, DatabaseError, LegLost
 from interlock.reservations.errors import StoreError
 from interlock.reservations.store import sqlite_rows
 from interlock.reservations.store.sqlite import PATIENCE_SECONDS
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
 
     from interlock.core.database import Database, Link
 
-IDLE_SECONDS: Final = 10.0
-"""How long a transaction may go without a statement; less than others wait for their turn."""
 SKEW_SECONDS: Final = 5.0
 """How far the clock of a machine may be off."""
 _PAUSE_SECONDS: Final = 0.25
@@ -53,14 +51,14 @@ INSERT INTO store VALUES (substr(md5(gen_random_uuid()::text), 1, 16));
 """
 
 
-def _tables() -> str:
+def _tables() -> LiteralString:
     """Return the tables of `sqlite_rows` as PostgreSQL has them."""
     text = re.sub(r"(CREATE TABLE|INSERT INTO) (meta|counter) .*;\n", "", sqlite_rows.TABLES)
     number = r"(CREATE TABLE (\w+) \(\s*\w+) INTEGER PRIMARY KEY(?: AUTOINCREMENT)?"
     text = re.sub(number, r"\1 BIGINT PRIMARY KEY DEFAULT next_number('\2')", text)
     for ours, theirs in (("TEXT", 'TEXT COLLATE "C"'), ("INTEGER", "BIGINT"), ("REAL", "DOUBLE PRECISION")):
         text = re.sub(rf"\b{ours}\b", theirs, text)
-    return _NUMBERS + text
+    return cast("LiteralString", _NUMBERS + text)
 
 
 TABLES: Final = _tables()
@@ -73,7 +71,6 @@ _OWN: Final = {
 """What only SQLite knows to what is asked here."""
 _BEGIN: Final = """
 SELECT set_config('search_path', 'interlock', true), set_config('lock_timeout', %s, true),
-    set_config('idle_in_transaction_session_timeout', %s, true),
     pg_advisory_xact_lock(hashtextextended('interlock reservations', 0)),
     extract(epoch FROM clock_timestamp())::float8 AS now
 """
@@ -127,7 +124,7 @@ class PostgresStore:
                     message = f"others held the reservations for {self._patience:g} s"
                     raise StoreError(message, "Call again.", "RSV901") from error
                 except psycopg.errors.IdleInTransactionSessionTimeout as error:
-                    message = f"this process did nothing for {IDLE_SECONDS:g} s while all others waited for it"
+                    message = f"this process did nothing for {HELD_SECONDS} s while all others waited for it"
                     raise StoreError(message, "Call again: nothing was written.", "RSV901") from error
         finally:
             self._inside.remove(me)
@@ -145,7 +142,7 @@ class PostgresStore:
 
     def _take_turn(self, link: "Link") -> None:
         before = time.time()
-        row = link.execute(_BEGIN, [f"{round(each * 1000)}ms" for each in (self._patience, IDLE_SECONDS)]).fetchone()
+        row = link.execute(_BEGIN, [f"{round(self._patience * 1000)}ms"]).fetchone()
         assert row is not None
         off = max(before - row["now"], row["now"] - time.time())
         if off > SKEW_SECONDS:

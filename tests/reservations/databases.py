@@ -1,34 +1,42 @@
-"""A database with the tables of the reservations, empty for each test: fixtures for the conftests of two folders."""
+"""Stores by name, and a database with the tables of the reservations: fixtures for the conftests of two folders."""
 
 from collections.abc import Generator
-from typing import TYPE_CHECKING, LiteralString, cast
+from typing import TYPE_CHECKING
 
-import psycopg
 import pytest
 
-from interlock.core.database import VERSION, database
-from interlock.reservations.store.postgres import TABLES
+from interlock.core.database import database
+from interlock.graph.team.schema import setup_sql
+from interlock.reservations.store.postgres import PostgresStore
+from interlock.reservations.store.sqlite import SqliteStore
 
 if TYPE_CHECKING:
     from tests.postgres import Server
 
-_NAMES = ("process", "agent", "lease", "waiter", "message", "negotiation", "mark", "event", "counter")
+_NAMES = ("process", "agent", "lease", "waiter", "message", "negotiation", "mark", "event", "counter", "line")
+
+
+def named(store: str) -> SqliteStore | PostgresStore:
+    """Return the store that a path or the address of a database names."""
+    if "://" in store:
+        return PostgresStore(database(store), "")
+    return SqliteStore(store)
 
 
 def set_up(address: str) -> None:
-    """Make the tables of the reservations in a fresh database, and what says their version."""
+    """Make the tables of Interlock in a fresh database; those of others take longer, and nobody asks for them here."""
+    import psycopg
+
     with psycopg.connect(address) as link:
-        link.execute("CREATE SCHEMA interlock")
-        link.execute("CREATE TABLE interlock.meta (version INTEGER, oldest INTEGER)")
-        link.execute("INSERT INTO interlock.meta VALUES (%s, 1)", (VERSION,))
-        link.execute("SET search_path TO interlock, public")
-        link.execute(cast("LiteralString", TABLES))
+        link.execute(setup_sql().encode())
 
 
 def empty(address: str) -> None:
     """Remove all rows; faster than TRUNCATE while there are few."""
+    import psycopg
+
     with psycopg.connect(address) as link:
-        link.execute(cast("LiteralString", ";".join(f"DELETE FROM interlock.{name}" for name in _NAMES)))
+        link.execute("; ".join(f"DELETE FROM interlock.{name}" for name in _NAMES))
 
 
 @pytest.fixture(scope="session")
