@@ -71,5 +71,3 @@ def rounds(server: Server, folder: Path, fault: str, count: int, seed: int, kind
         made.until(lambda: not made.processes(), 10)
         left = [f"left when all workers had ended: {each.cmdline()[:6]}" for each in made.processes()]
         return found._replace(faults=found.faults + left)
-
-

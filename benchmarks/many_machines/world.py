@@ -164,7 +164,12 @@ class World:
         for name, text in project.files(kind, address, self.provider.address, timeout).items():
             (folder / "first" / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / "first" / name).write_text(text)
-        for words in (("checkout", "-q", "-b", "main"), ("add", "-A"), ("commit", "-qm", "Start"), ("push", "-q", "origin", "main")):
+        for words in (
+            ("checkout", "-q", "-b", "main"),
+            ("add", "-A"),
+            ("commit", "-qm", "Start"),
+            ("push", "-q", "origin", "main"),
+        ):
             git(folder / "first", *words)
         for statement in _AUDIT:
             self.ask(statement)
