@@ -18,6 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar, cast
@@ -116,10 +117,23 @@ class Leg(NamedTuple):
         return {LEG: json.dumps(self)}
 
 
+_DRIVEN: Final[ContextVar[Leg | None]] = ContextVar("driven", default=None)
+
+
 def this_leg() -> Leg | None:
-    """Return the leg that this process drives, or None in every other process."""
+    """Return the leg that this process, or this thread of a worker, drives; None in every other one."""
     named = os.environ.get(LEG)
-    return Leg(*json.loads(named)) if named else None
+    return Leg(*json.loads(named)) if named else _DRIVEN.get()
+
+
+@contextmanager
+def driving(leg: Leg) -> "Generator[None]":
+    """Have each transaction of this thread ask first whether the leg still has its run."""
+    before = _DRIVEN.set(leg)
+    try:
+        yield
+    finally:
+        _DRIVEN.reset(before)
 
 
 def address_of(root: str | Path) -> str:
@@ -215,8 +229,7 @@ class Database:
         self._lock = threading.Lock()
         self._kept: tuple[Link, float] | None = None
         self._is_watched = False
-        self._leg = this_leg()
-        self.patience = LEG_PATIENCE_SECONDS if self._leg else PATIENCE_SECONDS
+        self.patience = LEG_PATIENCE_SECONDS if this_leg() else PATIENCE_SECONDS
 
     def transact(self, work: "Callable[[Link], T]", *, lock: str = "") -> T:
         """Do work in a transaction, and return its result when that is committed.
@@ -264,8 +277,8 @@ class Database:
         try:
             with self._connection() as link, link.transaction():
                 link.execute(_HELD)
-                if self._leg:
-                    check_leg(link, self._leg)
+                if leg := this_leg():
+                    check_leg(link, leg)
                 if lock:
                     # A statement of its own: one that also reads would read what was there before it waited.
                     link.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"interlock {lock}",))

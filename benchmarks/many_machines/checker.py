@@ -156,7 +156,7 @@ def _explained(world: World, call: Call) -> bool:
 
 def _landed(world: World) -> list[str]:
     """On the branch each run that had to land is one commit, and each commit passes its tests."""
-    words = ("log", "--format=%(trailers:key=Interlock-Run,valueonly,separator=%x20)", "main")
+    words = ("log", "--first-parent", "--format=%(trailers:key=Interlock-Run,valueonly,separator=%x20)", "main")
     named = Counter(line.partition(":")[0] for line in git(world.hub, *words).splitlines() if line)
     found = [f"{run}: {count} commits are of it" for run, count in named.items() if count > 1]
     wanted = {run for run, ends in world.runs.items() if ends == "landed"}
