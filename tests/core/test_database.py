@@ -493,13 +493,17 @@ def test_a_frozen_process_keeps_neither_the_run_nor_a_lock_and_writes_nothing_wh
 ) -> None:
     _give(postgres, address, MINE)
     with python(FROZEN, address, env=environment(**MINE.environment())) as child:
-        assert child.line() == "holds\n"
-        child.send_signal(signal.SIGSTOP)
-        # Both wait until the server ends the transaction.
-        postgres.run("UPDATE dbos.workflow_status SET owner_xid = 'token-2'", database=name_of(address))
-        with opened(address) as base:
-            base.transact(_add, lock="n")
-        child.say("go on")
-        child.send_signal(signal.SIGCONT)
-        assert child.line() == "DBA908\n"
+        try:
+            assert child.line() == "holds\n"
+            child.send_signal(signal.SIGSTOP)
+            # Both wait until the server ends the transaction.
+            take_over = "SET lock_timeout = '30s'; UPDATE dbos.workflow_status SET owner_xid = 'token-2'"
+            postgres.run(take_over, database=name_of(address))
+            with opened(address) as base:
+                base.transact(_add, lock="n")
+            child.say("go on")
+            child.send_signal(signal.SIGCONT)
+            assert child.line() == "DBA908\n"
+        finally:
+            child.kill()
     assert _done(postgres, address) == [("a", 1)]
