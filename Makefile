@@ -1,6 +1,6 @@
 # Each target does its own set-up; a second call finds it done and says nothing about it.
 .DEFAULT_GOAL := help
-.PHONY: help docs picture demo demo-tests demo-ticket demo-ui demo-llm test test-long test-slow test-plain check lint types contracts census campaign bench snapshots format lock clean packages browser clients langgraph sandbox database
+.PHONY: help docs picture demo demo-team demo-tests demo-ticket demo-ui demo-llm test test-long test-slow test-plain check lint types contracts census campaign bench snapshots format lock clean packages browser clients langgraph sandbox database
 
 BIN := .venv/bin
 PREPARE := @sh scripts/prepare
@@ -26,6 +26,9 @@ demo-ui: browser ## open the pages over projects with runs in different states, 
 
 demo-ticket: packages ## play a ticket through `interlock mcp`, as an agent would (DIR=… for another folder)
 	@$(BIN)/python examples/ticket-run/run.py --dir $(if $(filter file,$(origin DIR)),artifacts/demo-ticket,$(DIR))
+
+demo-team: packages sandbox database ## run two tasks over two workers, with a PostgreSQL of their own (DIR=… for another folder)
+	@$(BIN)/python examples/team/run.py $(if $(filter file,$(origin DIR)),,--dir $(DIR))
 
 demo-llm: browser ## let a model of this machine judge the landing page, with and without its faults (slow: up to 6 minutes)
 	@$(BIN)/python examples/llm-demo/run.py --dir $(if $(filter file,$(origin DIR)),artifacts/demo-llm,$(DIR))

@@ -16,10 +16,9 @@ import json
 import os
 import threading
 import time
-import tomllib
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
-from functools import cache
+from contextlib import AbstractContextManager, contextmanager
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar, cast
 
@@ -29,8 +28,7 @@ from interlock.core.rule import rules
 if TYPE_CHECKING:
     from psycopg import Connection
 
-    Link: TypeAlias = Connection[dict[str, Any]]
-
+Link: TypeAlias = "Connection[dict[str, Any]]"
 T = TypeVar("T")
 
 ADDRESS: Final = "INTERLOCK_DATABASE"
@@ -49,7 +47,8 @@ LEG_PATIENCE_SECONDS: Final = 120.0
 _PAUSE_SECONDS: Final = 0.25
 HELD_SECONDS: Final = 5
 """How long a process may say nothing in the middle of a transaction."""
-_HELD: Final = "SET LOCAL idle_in_transaction_session_timeout = '5s'"
+_HELD: Final = "SET LOCAL idle_in_transaction_session_timeout = '5s'; SET LOCAL search_path = interlock, public"
+"""Not left to the settings of the database, which a copy or a restored dump of it does not have."""
 _KEPT_SECONDS: Final = 5.0
 """How long a connection that nobody uses is kept: a run that waits for a model holds none."""
 _MOST_CONNECTIONS: Final = 4
@@ -102,11 +101,15 @@ class LegLost(DatabaseError):  # noqa: N818 - users see the name, as `kind` of a
 
 
 class Leg(NamedTuple):
-    """One execution of one leg: the run, the id of the workflow, and the token by which DBOS knows the execution."""
+    """One execution of one leg: the run, the id of the workflow, and the token by which DBOS knows the execution.
+
+    `remote` is the repository that carries the files of the run.
+    """
 
     run: str
     workflow: str
     token: str
+    remote: str = ""
 
     def environment(self) -> dict[str, str]:
         """Return the variable that names this leg to a process."""
@@ -130,20 +133,38 @@ def address_of(root: str | Path) -> str:
     if address is None:
         address, where = _configured(Path(root)), "`database` in interlock.toml"
     if address:
-        _check(address, where)
+        check_address(address, where)
     return address
 
 
+@cache
 def _configured(root: Path) -> str:
-    # The whole file is checked elsewhere; whoever asks for the address may be a hook, which has no time for that.
+    # Read once: what an agent writes there while a process works changes nothing for it. The whole file is checked
+    # elsewhere; whoever asks for the address may be a hook, which has no time for that.
     try:
-        found = tomllib.loads((root / "interlock.toml").read_text("utf-8")).get("database", "")
-    except (OSError, ValueError):
+        text = (root / "interlock.toml").read_bytes()
+    except OSError:
+        return ""
+    return _named_in(text) if b"database" in text else ""
+
+
+@lru_cache(maxsize=8)
+def _named_in(text: bytes) -> str:
+    import tomllib  # noqa: PLC0415 - most projects have no database
+
+    try:
+        found = tomllib.loads(text.decode()).get("database", "")
+    except ValueError:
         return ""
     return found if isinstance(found, str) else ""
 
 
-def _check(address: str, where: str) -> None:
+def check_address(address: str, where: str) -> None:
+    """Refuse an address of something else, and one with a password; `where` says where it is written.
+
+    Raises:
+        DatabaseError: `DBA902`.
+    """
     from urllib.parse import parse_qs, urlsplit  # noqa: PLC0415 - most projects have no database
 
     try:
@@ -208,12 +229,25 @@ class Database:
             LegLost: This process drives a leg that has its run no more.
             DatabaseError: The database cannot be used.
         """
-        end = time.monotonic() + self.patience
+        return self._repeated(lambda: self.transaction(lock=lock), work)
+
+    def read(self, work: "Callable[[Link], T]") -> T:
+        """Read, each statement by itself, and return the result; a leg that has its run no more may read.
+
+        Raises:
+            DatabaseError: The database cannot be used.
+        """
+        return self._repeated(self.connection, work)
+
+    def _repeated(self, opened: "Callable[[], AbstractContextManager[Link]]", work: "Callable[[Link], T]") -> T:
+        end = 0.0
         while True:
             try:
-                with self.transaction(lock=lock) as link:
+                with opened() as link:
                     return work(link)
             except DatabaseError as error:
+                # From the first failure on: a process may have been frozen before, or have waited for a lock.
+                end = end or time.monotonic() + self.patience
                 if error.code != "DBA901" or time.monotonic() >= end:
                     raise
             time.sleep(_PAUSE_SECONDS)
@@ -235,6 +269,23 @@ class Database:
                 if lock:
                     # A statement of its own: one that also reads would read what was there before it waited.
                     link.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"interlock {lock}",))
+                yield link
+        except psycopg.Error as error:
+            if (known := _translated(error, self.address)) is None:
+                raise
+            raise known from error
+
+    @contextmanager
+    def connection(self) -> "Generator[Link]":
+        """Lend a connection in which each statement is a transaction of its own.
+
+        Raises:
+            DatabaseError: The database cannot be used.
+        """
+        import psycopg  # noqa: PLC0415
+
+        try:
+            with self._connection() as link:
                 yield link
         except psycopg.Error as error:
             if (known := _translated(error, self.address)) is None:
@@ -332,7 +383,7 @@ def check_leg(link: "Link", leg: Leg) -> None:
     found = link.execute(
         "SELECT 1 FROM interlock.run JOIN dbos.workflow_status AS w ON w.workflow_uuid = leg "
         "WHERE run = %s AND leg = %s AND w.owner_xid = %s AND w.status = 'PENDING' FOR SHARE OF w",
-        leg,
+        leg[:3],
     ).fetchone()
     if found is None:
         raise LegLost(f"run {leg.run} is not this worker's any more", "Nothing: it goes on elsewhere.")
