@@ -90,7 +90,7 @@ def test_an_address_with_a_password_or_of_another_kind_is_refused_and_not_repeat
 def test_the_environment_names_the_database_or_none_before_the_file_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert address_of(tmp_path) == ""
+    assert address_of(tmp_path / "none") == ""
     (tmp_path / "interlock.toml").write_text('database = "postgresql://me@a,b:5433/x?target_session_attrs=primary"\n')
     assert address_of(tmp_path) == "postgresql://me@a,b:5433/x?target_session_attrs=primary"
     monkeypatch.setenv(ADDRESS, "")
