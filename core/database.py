@@ -47,7 +47,8 @@ LEG_PATIENCE_SECONDS: Final = 120.0
 _PAUSE_SECONDS: Final = 0.25
 HELD_SECONDS: Final = 5
 """How long a process may say nothing in the middle of a transaction."""
-_HELD: Final = "SET LOCAL idle_in_transaction_session_timeout = '5s'"
+_HELD: Final = "SET LOCAL idle_in_transaction_session_timeout = '5s'; SET LOCAL search_path = interlock, public"
+"""Not left to the settings of the database, which a copy or a restored dump of it does not have."""
 _KEPT_SECONDS: Final = 5.0
 """How long a connection that nobody uses is kept: a run that waits for a model holds none."""
 _MOST_CONNECTIONS: Final = 4
@@ -239,12 +240,14 @@ class Database:
         return self._repeated(self.connection, work)
 
     def _repeated(self, opened: "Callable[[], AbstractContextManager[Link]]", work: "Callable[[Link], T]") -> T:
-        end = time.monotonic() + self.patience
+        end = 0.0
         while True:
             try:
                 with opened() as link:
                     return work(link)
             except DatabaseError as error:
+                # From the first failure on: a process may have been frozen before, or have waited for a lock.
+                end = end or time.monotonic() + self.patience
                 if error.code != "DBA901" or time.monotonic() >= end:
                     raise
             time.sleep(_PAUSE_SECONDS)

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 LOCK: Final = "journal"
 """The lock of the database under which lines are inserted."""
-_ROWS: Final = 500
-"""So many rows are asked for, or inserted, at once."""
 _BYTES: Final = 4 * 1024 * 1024
-"""So much of a long copy is written at once."""
+"""How much of a long journal is read or written at once."""
+_ROWS: Final = 500
+"""How many lines are inserted at once."""
 
 
 class Upstream(NamedTuple):
@@ -106,7 +106,7 @@ class Upstream(NamedTuple):
         try:
             with files.open_for_reading(path) as (fd, size):
                 end = files.whole(fd, size)
-                at, line, is_other = self.database.read(lambda link: self._compared(link, fd, end))
+                at, line, is_other = self.database.read(lambda link: self._compared(link, fd))
         except FileNotFoundError:
             return None
         if at >= end:
@@ -127,7 +127,7 @@ class Upstream(NamedTuple):
         def work(link: "Link") -> int:
             with files.open_for_append(path, create=False) as fd:
                 end, count = files.whole(fd, os.fstat(fd).st_size), 0
-                at, number, is_other = self._compared(link, fd, end)
+                at, number, is_other = self._compared(link, fd)
                 if is_other and at < end:
                     raise JournalError("JRN742", "the database has another line in this place", path=path, line=number)
                 rest = files.read_lines(fd, at, end)
@@ -138,11 +138,11 @@ class Upstream(NamedTuple):
 
         return self.database.transact(work, lock=LOCK)
 
-    def _compared(self, link: "Link", fd: int, end: int) -> tuple[int, int, bool]:
+    def _compared(self, link: "Link", fd: int) -> tuple[int, int, bool]:
         """Return up to which byte both are equal, the number of the next line, and whether the database has one."""
         at, number = 0, 1
         for start, line in self._lines(link, 0):
-            if at >= end or start != at or os.pread(fd, len(line), at) != line:
+            if start != at or os.pread(fd, len(line), at) != line:
                 return at, number, True
             at += len(line)
             number += 1
@@ -150,14 +150,18 @@ class Upstream(NamedTuple):
 
     def _lines(self, link: "Link", start: int) -> Iterator[tuple[int, bytes]]:
         """Give the lines from a byte offset on, each with its own offset."""
-        statement = "SELECT start, bytes FROM interlock.line WHERE journal = %s AND start >= %s ORDER BY start LIMIT %s"
+        # Not LIMIT: without fresh statistics the server would sort all that follows, for each part of a long journal.
+        statement = (
+            "SELECT start, bytes FROM interlock.line WHERE journal = %s AND start BETWEEN %s AND %s ORDER BY start"
+        )
         while True:
-            rows = link.execute(statement, (self.name, start, _ROWS), binary=True).fetchall()
+            stop = start + _BYTES
+            rows = link.execute(statement, (self.name, start, stop), binary=True).fetchall()
             for row in rows:
                 yield row["start"], row["bytes"]
-            if len(rows) < _ROWS:
+            start = rows[-1]["start"] + len(rows[-1]["bytes"]) if rows else start
+            if start <= stop:
                 return
-            start = rows[-1]["start"] + 1
 
 
 def _unlike(path: Path, at: int) -> JournalError:

@@ -45,6 +45,9 @@ def remote_of(root: Path) -> str:
         message = "the project has a database, and no repository that carries the files of runs"
         fix = 'Make a bare one that all machines reach (`git init --bare PATH`), and write `remote = "…"` in [workers].'
         raise GraphError(message, fix, REMOTE)
+    # The trees of runs know no remotes by name.
+    named = git.run(root, ("remote", "get-url", remote))
+    remote = named.output.decode().strip() if named.status == 0 else remote
     # A path is found from the project, wherever the command is given.
     return remote if ":" in remote else str((root / remote).resolve())
 
@@ -211,6 +214,8 @@ def bring(root: Path, run_id: str) -> None:
     Raises:
         GraphError: `RUN653` they are not to be had.
     """
+    # Also of a run that has saved nothing yet: whoever began it may be gone.
+    fetch_objects(root, [RunStore(root, run_id).load()[1].commit])
     commit = saved(root, run_id)
     if not commit:
         return
@@ -218,7 +223,6 @@ def bring(root: Path, run_id: str) -> None:
     here = store.folder / "brought" / run_id
     if _marked(here) == commit:
         return
-    fetch_objects(root, [RunStore(root, run_id).load()[1].commit])
     remote = remote_of(root)
     why = store.fetch(remote, f"{_RUNS}/{run_id}/*")
     try:

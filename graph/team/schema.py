@@ -67,7 +67,7 @@ def set_up(address: str, *, roles: bool) -> int:
 
     database = Database(address, checked=False)
     try:
-        database.transact(_settings)
+        database.transact(settings)
         database.close()  # settings of a database count for new connections
         version = database.transact(_migrate, lock="setup")
         # Not in a transaction: LangGraph makes its indexes beside running work.
@@ -81,7 +81,8 @@ def set_up(address: str, *, roles: bool) -> int:
     return version
 
 
-def _settings(link: Link) -> None:
+def settings(link: Link) -> None:
+    """Give a database the settings that every connection to it needs."""
     for setting in _SETTINGS:
         link.execute(f"ALTER DATABASE {_name(link)} SET {setting}".encode())
 
@@ -167,8 +168,7 @@ def roles_sql(name: str = '"DATABASE"') -> str:
         # What a run has become is written by workers alone.
         if role == "interlock_server":
             lines.append(f"REVOKE INSERT, UPDATE, DELETE ON {', '.join(_WORKERS_ONLY)} FROM {role};")
-        if role != "interlock_worker":
-            lines.append(f"REVOKE INSERT, UPDATE, DELETE ON interlock.meta FROM {role};")
+        lines.append(f"REVOKE INSERT, UPDATE, DELETE ON interlock.meta FROM {role};")
     return "\n".join(lines) + "\n"
 
 
@@ -177,5 +177,4 @@ _WORKERS_ONLY: Final = (
     "interlock.checkpoint_blobs",
     "interlock.checkpoint_writes",
     "interlock.worker",
-    "interlock.meta",
 )

@@ -24,7 +24,7 @@ from dbos import DBOS, DBOSConfig, DBOSPortableJSONSerializer
 from dbos._context import current_owner_xid  # no public name has it; tests hold it to what it must be
 
 from interlock import __version__
-from interlock.core.database import DatabaseError, Leg, LegLost, Link, database_of
+from interlock.core.database import Database, DatabaseError, Leg, LegLost, Link, database_of
 from interlock.core.errors import InterlockError
 from interlock.core.process import signal_group
 from interlock.gates.config import Config, load_config
@@ -140,7 +140,7 @@ class Worker:
         token = current_owner_xid(workflow)
         assert token is not None
         leg = Leg(run, workflow, token, remote_of(self.root))
-        queue = self._took(leg)
+        queue = take(self.database, leg)
         if not queue:
             # Whoever has the run looks again when it ends; an answer is for whoever gives it to bring again.
             if given.get("answers"):
@@ -149,40 +149,11 @@ class Worker:
             return {"later": True}
         result, onward = self._done(leg, queue, given)
         # First given up, then handed on: whoever gets it finds it free. A kill between the two does this leg again.
-        if self._left(leg):
+        if left(self.database, leg):
             onward = onward or (run, "drive", {})
         if onward:
             legs.enqueue(self.database, onward[0], onward[2], queue=onward[1])
         return result
-
-    def _took(self, leg: Leg) -> str:
-        """Have this leg drive its run, and return its queue; empty where another one does, which then looks again."""
-
-        def work(link: Link) -> str:
-            others = "SELECT 1 FROM dbos.workflow_status WHERE workflow_uuid = run.leg AND status = ANY(%s)"
-            took = link.execute(
-                "UPDATE interlock.run SET leg = %s, wanted = false "  # noqa: S608 - a constant
-                f"WHERE run = %s AND (leg = %s OR NOT EXISTS ({others}))"
-                " AND EXISTS (SELECT 1 FROM dbos.workflow_status WHERE workflow_uuid = %s AND owner_xid = %s)"
-                " RETURNING (SELECT queue_name FROM dbos.workflow_status WHERE workflow_uuid = leg) AS queue",
-                (leg.workflow, leg.run, leg.workflow, [*legs.ACTIVE], leg.workflow, leg.token),
-            ).fetchone()
-            if took is None:
-                link.execute("UPDATE interlock.run SET wanted = true WHERE run = %s", (leg.run,))
-            return took["queue"] if took else ""
-
-        return self.database.transact(work)
-
-    def _left(self, leg: Leg) -> bool:
-        """Give the run up, and return whether somebody wants it driven again."""
-        statement = (
-            "WITH before AS (SELECT wanted FROM interlock.run WHERE run = %s AND leg = %s FOR UPDATE) "
-            "UPDATE interlock.run SET leg = '', wanted = false FROM before WHERE run = %s AND leg = %s "
-            "RETURNING before.wanted"
-        )
-        values = (leg.run, leg.workflow, leg.run, leg.workflow)
-        row = self.database.transact(lambda link: link.execute(statement, values).fetchone())
-        return row is not None and bool(row["wanted"])
 
     def _done(self, leg: Leg, here: str, given: Mapping[str, Any]) -> tuple[dict[str, Any], _Onward | None]:
         """Do what a leg is given; return JSON of what became of it, and where it goes on."""
@@ -404,6 +375,37 @@ class Worker:
                 signal_group(pid)
         with suppress(DatabaseError):
             self.database.transact(lambda link: link.execute("DELETE FROM interlock.worker WHERE id = %s", (self.id,)))
+
+
+def take(database: Database, leg: Leg) -> str:
+    """Have a leg drive its run, and return its queue; empty where another one does, which then looks again."""
+
+    def work(link: Link) -> str:
+        others = "SELECT 1 FROM dbos.workflow_status WHERE workflow_uuid = run.leg AND status = ANY(%s)"
+        took = link.execute(
+            "UPDATE interlock.run SET leg = %s, wanted = false "  # noqa: S608 - a constant
+            f"WHERE run = %s AND (leg = %s OR NOT EXISTS ({others}))"
+            " AND EXISTS (SELECT 1 FROM dbos.workflow_status WHERE workflow_uuid = %s AND owner_xid = %s)"
+            " RETURNING (SELECT queue_name FROM dbos.workflow_status WHERE workflow_uuid = leg) AS queue",
+            (leg.workflow, leg.run, leg.workflow, [*legs.ACTIVE], leg.workflow, leg.token),
+        ).fetchone()
+        if took is None:
+            link.execute("UPDATE interlock.run SET wanted = true WHERE run = %s", (leg.run,))
+        return took["queue"] if took else ""
+
+    return database.transact(work)
+
+
+def left(database: Database, leg: Leg) -> bool:
+    """Have a leg give its run up, and return whether somebody wants it driven again."""
+    statement = (
+        "WITH before AS (SELECT wanted FROM interlock.run WHERE run = %s AND leg = %s FOR UPDATE) "
+        "UPDATE interlock.run SET leg = '', wanted = false FROM before WHERE run = %s AND leg = %s "
+        "RETURNING before.wanted"
+    )
+    values = (leg.run, leg.workflow, leg.run, leg.workflow)
+    row = database.transact(lambda link: link.execute(statement, values).fetchone())
+    return row is not None and bool(row["wanted"])
 
 
 def work(root: Path, queues: Sequence[str], concurrency: int, say: Said) -> None:
