@@ -135,21 +135,21 @@ def await_legs(
     Raises:
         GraphError, DatabaseError: What the given leg, or one after it, has refused; by default any of them.
     """
-    told = 0
+    last = 0
     active = "SELECT 1 FROM dbos.workflow_status WHERE workflow_uuid LIKE %s AND status = ANY(%s) LIMIT 1"
     steps = "SELECT number, step FROM interlock.notice WHERE run = %s AND number > %s ORDER BY number"
     newest = "SELECT coalesce(max(number), 0) AS number FROM interlock.notice"
 
     def look(link: Link) -> tuple[bool, list[dict[str, Any]]]:
         going_on = link.execute(active, (f"{_like(run)}#%", [*ACTIVE])).fetchone() is not None
-        return going_on, link.execute(steps, (run, told)).fetchall()
+        return going_on, link.execute(steps, (run, last)).fetchall()
 
     if row := database.transact(lambda link: link.execute(newest).fetchone()):
-        told = row["number"]
+        last = row["number"]
     while True:
         going_on, rows = database.transact(look)
         for row in rows:
-            told = row["number"]
+            last = row["number"]
             notice(row["step"])
         if not going_on:
             _raise_refusal(database, run, leg)

@@ -40,7 +40,8 @@ CREATE TABLE interlock.worker (
     started_at timestamptz NOT NULL DEFAULT clock_timestamp(), beat_at timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 CREATE UNLOGGED TABLE interlock.notice (
-    number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, run text NOT NULL, step jsonb NOT NULL
+    number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, run text NOT NULL, step jsonb NOT NULL,
+    at timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 CREATE INDEX notice_run ON interlock.notice (run, number);
 """
