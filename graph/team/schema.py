@@ -126,15 +126,18 @@ def check_rights(link: Link) -> None:
     """Refuse to be a worker as a role that may not write what workers write.
 
     Raises:
-        DatabaseError: `DBA906` it may not.
+        DatabaseError: `DBA906` it may not, or the server only reads.
     """
     row = link.execute(
-        "SELECT current_user AS role, has_table_privilege('interlock.checkpoints', 'INSERT') AS may"
+        "SELECT current_user AS role, pg_is_in_recovery() AS copies, "
+        "has_table_privilege('interlock.checkpoints', 'INSERT') AS may"
     ).fetchone()
-    if row is None or not row["may"]:
-        role = row["role"] if row else "?"
-        fix = f"As the owner of the database: GRANT interlock_worker TO {role}; or run it as another role."
-        raise DatabaseError(f"the role {role} may not write what workers write", fix, "DBA906")
+    assert row is not None
+    if row["copies"]:
+        raise DatabaseError("the server is a replica, which only reads", "Name the primary server.", "DBA906")
+    if not row["may"]:
+        fix = f"As the owner of the database: GRANT interlock_worker TO {row['role']}; or run it as another role."
+        raise DatabaseError(f"the role {row['role']} may not write what workers write", fix, "DBA906")
 
 
 def setup_sql() -> str:

@@ -11,7 +11,7 @@ from benchmarks.many_machines.campaign import world
 from benchmarks.many_machines.world import Machine, World
 from interlock import graph
 from interlock.core.database import ADDRESS
-from tests.postgres import Server
+from tests.postgres import Server, name_of, pgbouncer, replica, wait_for_replay
 
 pytestmark = pytest.mark.long
 
@@ -158,3 +158,31 @@ def test_a_project_moves_into_a_database(machines: World, postgres: Server, monk
     graph.bring_shown(other.root, "BEFORE-1.1")
     assert [each.label for each in graph.hand_overs(other.root, "BEFORE-1.1")] == ["base", "1"]
     said(other, "land", "BEFORE-1.1")
+
+
+def test_a_run_through_pgbouncer(machines: World, postgres: Server) -> None:
+    """In transaction mode, where a session belongs to nobody: submitted, driven, landed, reserved, looked at."""
+    with pgbouncer(postgres, machines.address) as bouncer:
+        machine = machines.machine()
+        for each in (machine, machines.home):
+            each.environment[ADDRESS] = bouncer
+        machine.start()
+        machines.wait_for_workers(1)
+        text = said(machines.home, "submit", "--wait", "--land", str(task_file(machines, "POOLED-1")))
+        assert "APPROVED" in text
+        said(machines.home, "reserve", "src/first.txt", "--reason", "through a pool")
+        assert "src/first.txt" in said(machine, "status")
+        said(machine, "verify")
+        machine.end()
+
+
+def test_a_replica_is_enough_to_look(machines: World, postgres: Server) -> None:
+    """Whatever would write is refused there, with what to do."""
+    with replica(postgres) as copy:
+        wait_for_replay(postgres, copy)
+        other = machines.machine()
+        other.environment[ADDRESS] = copy.address(name_of(machines.address))
+        assert "nothing written yet" in said(other, "verify")
+        said(other, "status")
+        assert "DBA906" in said(other, "submit", str(task_file(machines, "REPLICA-1")), code=74)
+        assert "DBA906" in said(other, "worker", code=74)
