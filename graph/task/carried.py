@@ -202,8 +202,6 @@ def bring_tree(root: Path, run_id: str) -> Clone:
     if clone is not None and _marked(_mark(clone)) == commit:
         return clone
     bring(root, run_id)
-    if clone is not None:
-        clone.remove()
     clone = make(root, policy.commit, called=policy.tree)
     if commit:
         Store(place_of(root)[0]).unpack(commit, "files", clone.files)
