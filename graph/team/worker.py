@@ -76,6 +76,7 @@ class Worker:
         self._draining = False
         self._guard = threading.Lock()
         self._processes: dict[Leg, int] = {}
+        self._alone = dict[str, threading.Lock]()
         self._mine = set[str]()
         """The executions of legs that were begun here and have not ended, each by its id and its token."""
         self._beaten = self._steady = -math.inf
@@ -149,8 +150,12 @@ class Worker:
         assert token is not None
         leg = Leg(run, workflow, token, remote_of(self.root))
         self._mine.add(name := leg.workflow + leg.token)
+        with self._guard:
+            alone = self._alone.setdefault(run, threading.Lock())
         try:
-            return self._taken(leg, given)
+            # Its own execution before this one, which it has lost, may not have ended yet, and works in the same tree.
+            with alone:
+                return self._taken(leg, given)
         finally:
             self._mine.discard(name)
 
@@ -360,9 +365,6 @@ class Worker:
     def _take_over(self) -> None:
         """Queue the legs of workers that are dead again, and those that this worker was given and never heard of."""
         seconds = load_config(self.root).workers.timeout_seconds
-        # While the database was away, nobody could say that they are alive.
-        if time.monotonic() - self._steady < seconds:
-            return
         statement = (
             "SELECT w.workflow_uuid, w.queue_name FROM dbos.workflow_status AS w WHERE w.status = 'PENDING' "
             "AND w.name = %(name)s AND (NOT EXISTS (SELECT 1 FROM interlock.worker AS x WHERE x.id = w.executor_id "
@@ -373,6 +375,10 @@ class Worker:
         values = {"name": legs.NAME, "seconds": seconds, "id": self.id, "mine": [*self._mine]}
 
         def work(link: Link) -> None:
+            now = time.monotonic()
+            # While the database was away, nobody could say that they are alive.
+            if now - self._beaten > 2 * BEAT_SECONDS or now - self._steady < seconds:
+                return
             for row in link.execute(statement, values).fetchall():
                 DBOS.resume_workflows([row["workflow_uuid"]], queue_name=row["queue_name"])
                 self.say(f"{row['workflow_uuid']}: its worker is dead; queued again")
