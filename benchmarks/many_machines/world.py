@@ -28,7 +28,7 @@ from tests.postgres import Server
 TIMEOUT_SECONDS: Final = 3.0
 """After so long a silent worker is dead."""
 _PLANTS: Final = Path(__file__).parent / "plants"
-FAKETIME: Final = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1")
+FAKETIME: Final = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1")
 LOOK_SECONDS: Final = 0.05
 _REACHED: Final = (psycopg.OperationalError, psycopg.InterfaceError)
 
