@@ -18,7 +18,7 @@ from interlock.envelope.protocol import EVIDENCE_KEYS
 from interlock.gates.config import load_config
 from interlock.gates.sealed import SealError, Store, place_of
 from interlock.graph.engine.folder import journal_of, record_of
-from interlock.graph.errors import GraphError
+from interlock.graph.errors import REMOTE, GraphError
 from interlock.graph.task.clone import Clone, find, make
 from interlock.graph.task.policy import Policy
 from interlock.graph.task.sealing import place_in
@@ -27,7 +27,6 @@ from interlock.graph.task.task import Task
 from interlock.graph.task.trees import snapshot, tree_named
 from interlock.graph.task.view import RunView
 
-REMOTE: Final = "RUN653"
 _RUNS: Final = "refs/interlock/runs"
 _BASES: Final = "refs/interlock/bases"
 _SECONDS: Final = 600.0

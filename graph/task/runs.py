@@ -37,7 +37,7 @@ from interlock.gates.config import load_config
 from interlock.gates.sealed import SealError, level
 from interlock.graph.engine import legs
 from interlock.graph.engine.folder import HeadRecord, journal_of, journal_run, list_runs, state_dir
-from interlock.graph.errors import COMMENT, ENDED, NO_WAY, NOT_ASKED, TREE, GraphError, RunDamagedError
+from interlock.graph.errors import COMMENT, ENDED, IN_CHECKOUT, NO_WAY, NOT_ASKED, TREE, GraphError, RunDamagedError
 from interlock.graph.task.apart import drive_inside
 from interlock.graph.task.build import task_graph
 from interlock.graph.task.carried import save
@@ -110,7 +110,7 @@ def start_run(
     """
     if not tree and database_of(root) is not None:
         message = "with a database a run works in a tree of its own, so that any worker can go on with it"
-        raise GraphError(message, "Run it with `interlock run --apart TASK.toml`, or `interlock submit`.", "RUN655")
+        raise GraphError(message, "Run it with `interlock run --apart TASK.toml`, or `interlock submit`.", IN_CHECKOUT)
     prepared = prepare(root, task, roles=roles)
     faults = preflight(prepared)
     for text in admitted(task, faults):

@@ -6,7 +6,7 @@ from typing import Final
 from interlock.core.database import Database, database_of
 from interlock.gates.config import Config, load_config
 from interlock.graph.engine import legs
-from interlock.graph.errors import GraphError
+from interlock.graph.errors import NO_DATABASE, GraphError
 from interlock.graph.task.apart import Start, ask_to_begin
 from interlock.graph.task.clone import target_commit
 from interlock.graph.task.policy import Policy
@@ -55,5 +55,5 @@ def needed(root: Path) -> Database:
     database = database_of(root)
     if database is None:
         fix = 'Write `database = "postgresql://…"` into interlock.toml, or set INTERLOCK_DATABASE.'
-        raise GraphError("only a project with a database has workers, and this one has none", fix, "RUN654")
+        raise GraphError("only a project with a database has workers, and this one has none", fix, NO_DATABASE)
     return database

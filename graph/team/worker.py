@@ -32,7 +32,7 @@ from interlock.core.errors import InterlockError
 from interlock.core.process import signal_group
 from interlock.gates.config import Config, load_config
 from interlock.graph.engine import legs
-from interlock.graph.errors import GraphError, RunBusyError
+from interlock.graph.errors import NO_DATABASE, GraphError, RunBusyError
 from interlock.graph.landing.land import land
 from interlock.graph.task.apart import Start, drive_inside, start_apart
 from interlock.graph.task.carried import bring_tree, check_remote, fetch_objects, remote_of
@@ -68,7 +68,7 @@ class Worker:
         database = database_of(root)
         if database is None:
             fix = 'Write `database = "postgresql://…"` into interlock.toml, or set INTERLOCK_DATABASE.'
-            raise GraphError("a worker needs a database, and the project has none", fix, "RUN654")
+            raise GraphError("a worker needs a database, and the project has none", fix, NO_DATABASE)
         self.root, self.queues, self.concurrency, self.say = root, tuple(queues), concurrency, say
         self.database = database
         self.id = f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:6]}"
@@ -91,6 +91,7 @@ class Worker:
         config = load_config(self.root)
         self.database.transact(check_rights)
         check_remote(self.root)
+        self.database.transact(_forget)
         # From here on the database may be away for a while.
         self.database.patience = PATIENCE_SECONDS
         self._beat()
@@ -216,10 +217,12 @@ class Worker:
         task = Task.from_json(begin["task"] | {"base": os.fspath(self.root / begin["base"])})
         start = Start(begin["commit"], begin["note"], begin["files"], accept_base=begin["accept_base"])
 
-        def told(kind: str) -> Callable[[str], None]:
+        def noticing(kind: str) -> Callable[[str], None]:
             return lambda text: self._notice(leg, {"kind": kind, "text": text})
 
-        start_apart(self.root, task, start, warn=told("warning"), progress=told("progress"), run_id=leg.run, leg=leg)
+        start_apart(
+            self.root, task, start, warn=noticing("warning"), progress=noticing("progress"), run_id=leg.run, leg=leg
+        )
         self.say(f"{leg.run}: begun")
 
     def _drive(self, leg: Leg, here: str, given: Mapping[str, Any]) -> str:
@@ -274,7 +277,7 @@ class Worker:
     def _notice(self, leg: Leg, step: Mapping[str, Any]) -> None:
         from psycopg.types.json import Jsonb  # noqa: PLC0415
 
-        # What is not told is no harm: the journal has what counts.
+        # What is not noticing is no harm: the journal has what counts.
         with suppress(DatabaseError):
             row = (leg.run, Jsonb({**step}))
             self.database.transact(
@@ -385,8 +388,6 @@ class Worker:
 
         # One after another: who looks later finds a leg that is driven again.
         self.database.transact(work, lock="take over")
-        forgotten = "DELETE FROM interlock.worker WHERE beat_at < clock_timestamp() - interval '1 hour'"
-        self.database.transact(lambda link: link.execute(forgotten))
 
     # -- the end -------------------------------------------------------------------------------------------------------
 
@@ -416,6 +417,12 @@ class Worker:
                 signal_group(pid)
         with suppress(DatabaseError):
             self.database.transact(lambda link: link.execute("DELETE FROM interlock.worker WHERE id = %s", (self.id,)))
+
+
+def _forget(link: Link) -> None:
+    """Remove what nobody looks at any more: steps that were shown, and workers that are long dead."""
+    link.execute("DELETE FROM interlock.notice WHERE at < clock_timestamp() - interval '1 day'")
+    link.execute("DELETE FROM interlock.worker WHERE beat_at < clock_timestamp() - interval '1 hour'")
 
 
 def take(database: Database, leg: Leg) -> str:

@@ -38,9 +38,7 @@ def worker_command(queues: str, concurrency: int, root: Path | None) -> None:
     if unknown := [name for name in names if name not in graph.QUEUES]:
         raise click.UsageError(f"there is no queue {', '.join(unknown)}; there are {', '.join(graph.QUEUES)}")
     graph.needed(folder)
-    from interlock.graph.team.worker import work  # noqa: PLC0415 - the extra `postgres`
-
-    work(folder, names, concurrency, lambda line: click.echo(f"{time.strftime('%H:%M:%S')} {line}", err=True))
+    graph.work(folder, names, concurrency, lambda line: click.echo(f"{time.strftime('%H:%M:%S')} {line}", err=True))
 
 
 @click.command("submit")

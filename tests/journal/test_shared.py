@@ -123,6 +123,21 @@ def test_a_copy_much_longer_than_what_is_read_at_once_is_made_in_parts(
         check_whole(database, name, machine(f"read by {size}"))
 
 
+def test_a_copy_is_made_before_others_have_to_wait_for_it(
+    machine: Machine, database: Database, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = machine("a"), machine("b")
+    one.append("R", "1", "t", {})
+
+    def refused(*_: object, **__: object) -> None:
+        raise DatabaseError("nobody gets the lock", "Wait.")
+
+    with monkeypatch.context() as patch, raises_code(DatabaseError, "DBA901"):
+        patch.setattr(database, "transact", refused)
+        two.append("R", "2", "t", {})
+    assert two.path.read_bytes() == one.path.read_bytes()
+
+
 HARMS: dict[str, Callable[[Path], object]] = {
     "missing": Path.unlink,
     "emptied": lambda path: os.truncate(path, 0),
@@ -538,7 +553,10 @@ def step(frame, event, argument):
             kill()
         done += 1
     return step
-if at == "behind the commit":
+if at == "before the commit":
+    insert = Upstream.insert
+    Upstream.insert = lambda *given: (insert(*given), kill())
+elif at == "behind the commit":
     Journal._write = kill
 elif at.startswith("behind byte"):
     write = os.write
@@ -568,33 +586,26 @@ def _kill_at(machine: Machine, database: Database, name: str, at: str) -> int:
     return len(there)
 
 
-@pytest.mark.parametrize("at", ["behind the commit", "behind byte 0", "behind byte 300", "behind byte 1500"])
+@pytest.mark.sample("before the commit", "behind the commit", "behind byte 300")
+@pytest.mark.parametrize(
+    "at", ["before the commit", "behind the commit", "behind byte 0", "behind byte 300", "behind byte 1500"]
+)
 def test_what_a_killed_writer_committed_and_did_not_write_its_machine_gets(
     machine: Machine, database: Database, name: str, at: str
 ) -> None:
-    assert _kill_at(machine, database, name, at) == 5
-
-
-def _kill_anywhere(machine: Machine, database: Database, name: str, points: int) -> None:
-    whole = python(KILLED, -1, machine("a").path, database.address, name)
-    steps, rng = int(whole.communicate()[0]), random.Random(1)
-    # One in each part of the way, so that some lie behind the commit.
-    parts = [steps * part // points for part in range(points + 1)]
-    found = {_kill_at(machine, database, name, str(rng.randrange(*part))) for part in pairwise(parts)}
-    assert found == {1, 5}
-
-
-def test_wherever_a_writer_is_killed_all_of_its_lines_are_there_or_none(
-    machine: Machine, database: Database, name: str
-) -> None:
-    _kill_anywhere(machine, database, name, 5)
+    assert _kill_at(machine, database, name, at) == (1 if at == "before the commit" else 5)
 
 
 @pytest.mark.long
-def test_wherever_a_writer_is_killed_all_of_its_lines_are_there_or_none_at_thirty_points(
+def test_wherever_a_writer_is_killed_all_of_its_lines_are_there_or_none(
     machine: Machine, database: Database, name: str
 ) -> None:
-    _kill_anywhere(machine, database, name, 30)
+    whole = python(KILLED, -1, machine("a").path, database.address, name)
+    steps, rng = int(whole.communicate()[0]), random.Random(1)
+    # One in each part of the way, so that some lie behind the commit.
+    parts = [steps * part // 30 for part in range(31)]
+    found = {_kill_at(machine, database, name, str(rng.randrange(*part))) for part in pairwise(parts)}
+    assert found == {1, 5}
 
 
 ACTS = st.one_of(

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from interlock.core.database import database
-from interlock.graph.team.schema import setup_sql
-from interlock.reservations.store.postgres import PostgresStore
+from interlock.graph import setup_sql
+from interlock.reservations import PostgresStore
 from interlock.reservations.store.sqlite import SqliteStore
 
 if TYPE_CHECKING:
