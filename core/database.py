@@ -117,13 +117,13 @@ class Leg(NamedTuple):
         return {LEG: json.dumps(self)}
 
 
-_DRIVEN: Final[ContextVar[Leg | None]] = ContextVar("driven", default=None)
-
-
 def this_leg() -> Leg | None:
-    """Return the leg that this process, or this thread of a worker, drives; None in every other one."""
+    """Return the leg that this process drives, or None in every other process."""
     named = os.environ.get(LEG)
-    return Leg(*json.loads(named)) if named else _DRIVEN.get()
+    return Leg(*json.loads(named)) if named else None
+
+
+_DRIVEN: Final[ContextVar[Leg | None]] = ContextVar("driven", default=None)
 
 
 @contextmanager
@@ -229,7 +229,8 @@ class Database:
         self._lock = threading.Lock()
         self._kept: tuple[Link, float] | None = None
         self._is_watched = False
-        self.patience = LEG_PATIENCE_SECONDS if this_leg() else PATIENCE_SECONDS
+        self._leg = this_leg()
+        self.patience = LEG_PATIENCE_SECONDS if self._leg else PATIENCE_SECONDS
 
     def transact(self, work: "Callable[[Link], T]", *, lock: str = "") -> T:
         """Do work in a transaction, and return its result when that is committed.
@@ -277,7 +278,7 @@ class Database:
         try:
             with self._connection() as link, link.transaction():
                 link.execute(_HELD)
-                if leg := this_leg():
+                if leg := self._leg or _DRIVEN.get():
                     check_leg(link, leg)
                 if lock:
                     # A statement of its own: one that also reads would read what was there before it waited.

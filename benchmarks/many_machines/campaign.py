@@ -85,7 +85,9 @@ def rounds(
 
 def _keep(made: World) -> None:
     """Keep what happened, and what was done when, for whoever looks for the cause."""
-    lines = [f"{line['at']} {line['run']} {line['seq']} {line['key']} {json.dumps(line['data'])}" for line in made.lines()]
+    lines = [
+        f"{line['at']} {line['run']} {line['seq']} {line['key']} {json.dumps(line['data'])}" for line in made.lines()
+    ]
     lines += [f"{time.strftime('%T', time.gmtime(fault.began))} {fault}" for fault in made.faults]
     lines += [str(call) for call in made.provider.calls]
     (made.folder / "story.log").write_text("\n".join(lines))

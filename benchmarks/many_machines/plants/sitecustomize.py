@@ -7,7 +7,6 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from contextvars import ContextVar
 from typing import Any
 
 JUDGE_SECONDS = 12.0
@@ -23,21 +22,18 @@ def fence() -> None:
 
 def journal() -> None:
     """A line of the journal is written without asking, and late."""
-    from interlock.core import database
     from interlock.journal import log
 
-    asks: ContextVar[bool] = ContextVar("asks", default=True)
-    leg, extend = database.this_leg, log.Journal._extend_shared
+    extend = log.Journal._extend_shared
 
-    def late(*arguments: Any) -> Any:
-        before = asks.set(False)
+    def late(self: Any, upstream: Any, *arguments: Any) -> Any:
+        time.sleep(APPEND_SECONDS)
+        leg, upstream.database._leg = upstream.database._leg, None
         try:
-            time.sleep(APPEND_SECONDS)
-            return extend(*arguments)
+            return extend(self, upstream, *arguments)
         finally:
-            asks.reset(before)
+            upstream.database._leg = leg
 
-    database.this_leg = lambda: leg() if asks.get() else None
     log.Journal._extend_shared = late
 
 
