@@ -9,6 +9,8 @@ from interlock.graph.engine import legs
 from interlock.graph.errors import NO_DATABASE, GraphError
 from interlock.graph.task.apart import Start, ask_to_begin
 from interlock.graph.task.clone import target_commit
+from interlock.graph.task.machine import COMMAND_GATES
+from interlock.graph.task.nodes import EVIDENCE_SUFFIX
 from interlock.graph.task.policy import Policy
 from interlock.graph.task.roster import staffed
 from interlock.graph.task.task import load_task
@@ -19,9 +21,9 @@ _KINDS: Final = {"command": "command", "chat": "llm"}
 
 def queue_of(policy: Policy, node: str, config: Config) -> str:
     """Return the queue that does a node of a run."""
-    if node == "command-gates":
+    if node == COMMAND_GATES:
         return "command"
-    if node.endswith(".evidence"):
+    if node.endswith(EVIDENCE_SUFFIX):
         return "browser"
     setting = policy.agents.get(node)
     if setting is None:

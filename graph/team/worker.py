@@ -36,6 +36,8 @@ from interlock.graph.errors import NO_DATABASE, GraphError, RunBusyError
 from interlock.graph.landing.land import land
 from interlock.graph.task.apart import Start, drive_inside, start_apart
 from interlock.graph.task.carried import bring_tree, check_remote, fetch_objects, remote_of
+from interlock.graph.task.machine import COMMAND_GATES
+from interlock.graph.task.nodes import EVIDENCE_SUFFIX
 from interlock.graph.task.runs import view_run
 from interlock.graph.task.task import Task
 from interlock.graph.team.asking import queue_of, submit
@@ -238,11 +240,8 @@ class Worker:
         if queue := needed():
             return queue
         tree = bring_tree(self.root, leg.run)
-        nodes = [
-            *view.policy.protocol.roles,
-            *(f"{role}.evidence" for role in view.policy.protocol.roles),
-            "command-gates",
-        ]
+        roles = view.policy.protocol.roles
+        nodes = [*roles, *(f"{role}{EVIDENCE_SUFFIX}" for role in roles), COMMAND_GATES]
         asked = {name: given.get(name, {}) for name in ("answers", "asks")}
         # A queue with a rate counts each step: the run comes back to it before the next one.
         stops = [node for node in nodes if (queue := queue_of(view.policy, node, config)) not in mine]
@@ -277,7 +276,7 @@ class Worker:
     def _notice(self, leg: Leg, step: Mapping[str, Any]) -> None:
         from psycopg.types.json import Jsonb  # noqa: PLC0415
 
-        # What is not noticing is no harm: the journal has what counts.
+        # What is not shown does no harm: the journal has what counts.
         with suppress(DatabaseError):
             row = (leg.run, Jsonb({**step}))
             self.database.transact(
