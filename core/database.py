@@ -77,6 +77,10 @@ CODES: Final = rules(
             "The role may read and write the tables, and the server takes writes.",
             "Give the role the rights that `interlock database setup --roles` prints, or name the primary server.",
         ),
+        "DBA907": (
+            "The database is encoded in UTF8, so that it keeps every text.",
+            "Make one with `createdb --encoding=UTF8 --template=template0 NAME`, and name it.",
+        ),
     }
 )
 """What must hold and what to do, for each code that is no class of errors."""

@@ -85,7 +85,15 @@ def set_up(address: str, *, roles: bool) -> int:
 
 
 def settings(link: Link) -> None:
-    """Give a database the settings that every connection to it needs."""
+    """Give a database the settings that every connection to it needs.
+
+    Raises:
+        DatabaseError: `DBA907` it cannot keep every text.
+    """
+    row = link.execute("SHOW server_encoding").fetchone()
+    if row is None or row["server_encoding"] != "UTF8":
+        message = f"the database has the encoding {row and row['server_encoding']}"
+        raise DatabaseError(message, "Make one with `createdb --encoding=UTF8 --template=template0`.", "DBA907")
     for setting in _SETTINGS:
         link.execute(f"ALTER DATABASE {_name(link)} SET {setting}".encode())
 
@@ -94,6 +102,8 @@ _SETTINGS: Final = (
     "search_path = interlock, public",
     # A worker that is frozen in the middle of a transaction would keep its locks from all others.
     "idle_in_transaction_session_timeout = '10s'",
+    # Whoever has waited for a lock has to see what was committed meanwhile.
+    "default_transaction_isolation = 'read committed'",
 )
 
 

@@ -95,3 +95,13 @@ def test_a_role_that_may_not_write_checkpoints_is_no_worker(address: str) -> Non
         Database(address.replace("postgres@", "only_reads@")).transact(schema.check_rights)
     assert refused.value.code == "DBA906"
     assert "GRANT interlock_worker TO only_reads" in refused.value.fix
+
+
+def test_a_database_that_cannot_keep_every_text_is_refused(postgres: Server) -> None:
+    """Texts of agents hold any character; it is said before there are tables."""
+    postgres.run("CREATE DATABASE latin ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0")
+    with pytest.raises(DatabaseError, match="LATIN1") as refused:
+        graph.set_up(postgres.address("latin"), roles=False)
+    assert refused.value.code == "DBA907"
+    assert "encoding=UTF8" in refused.value.fix
+    postgres.run("DROP DATABASE latin")
