@@ -187,7 +187,7 @@ def _machines(world: World) -> list[str]:
             world.runs, pool.map(lambda run: world.home.interlock("explain", run), world.runs), strict=True
         ):
             wanted = "abandoned" if world.runs[run] == "abandoned" else "APPROVED"
-            found += [f"{run}: explain says {said[:200]}"] if code or wanted not in said.partition("\n")[0] else []
+            found += [f"{run}: explain says {said[:200]}"] if code or wanted not in said else []
     return found
 
 

@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 import psycopg
 
 from benchmarks.many_machines import project
-from benchmarks.many_machines.world import FAKETIME, Fault, Machine, World
+from benchmarks.many_machines.world import Fault, Machine, World
 
 Round: TypeAlias = Callable[[World, random.Random, str], None]
 """Takes the name of a task of its own; when it returns, enough workers run again."""
@@ -171,8 +171,6 @@ FAULTS: Final[dict[str, Round]] = {
 
 def why_not(fault: str) -> str:
     """Say what a fault lacks on this machine; empty for nothing."""
-    if fault == "clock" and not FAKETIME.exists():
-        return "libfaketime is not installed: apt-get install libfaketime"
     if fault == "full-disk" and os.geteuid() != 0:
         return "a small disk is mounted by root alone"
     return ""

@@ -485,10 +485,11 @@ class Store:
         """
         index = f"{self._index}-beside"
         there = [name for name in folders if (place / name).is_dir()]
-        self._do("read-tree", "--empty", index=index)
-        if there:
-            self._do("add", "-A", "-f", "--", *there, work=place, index=index)
-        rows = {**trees, _BESIDE: self._written_tree(index)}
+        with self._locked():
+            self._do("read-tree", "--empty", index=index)
+            if there:
+                self._do("add", "-A", "-f", "--", *there, work=place, index=index)
+            rows = {**trees, _BESIDE: self._written_tree(index)}
         data = "".join(f"040000 tree {tree}\t{name}\n" for name, tree in sorted(rows.items()))
         whole = self._do("mktree", data=data.encode()).decode().strip()
         if before and self._do("rev-parse", f"{before}^{{tree}}").decode().strip() == whole:

@@ -1,8 +1,9 @@
-"""Bugs for the checker to find, planted into a worker and what it starts by the variable `PLANT`.
+"""A clock that is `HOURS_OFF`, and bugs for the checker to find, planted by `PLANT`, in a worker and what it starts.
 
 Python imports a module of this name at its start, where this folder is on `PYTHONPATH`.
 """
 
+import datetime as dates
 import os
 import threading
 import time
@@ -96,5 +97,30 @@ def resumed() -> None:
 
 PLANTS = {each.__name__: each for each in (fence, journal, answer, tree, wakeup, resumed)}
 
+
+def turn_clock(hours: float) -> None:
+    """Change the clock of this process; libfaketime, which would do so for git as well, breaks the waits of Python."""
+    seconds, now, now_ns, real = hours * 3600, time.time, time.time_ns, dates.datetime
+
+    class Kind(type):
+        def __instancecheck__(cls, instance: object) -> bool:
+            return isinstance(instance, real)
+
+    class Turned(real, metaclass=Kind):
+        @classmethod
+        def now(cls, tz: dates.tzinfo | None = None) -> dates.datetime:
+            return real.now(tz) + dates.timedelta(seconds=seconds)
+
+        @classmethod
+        def utcnow(cls) -> dates.datetime:
+            return real.utcnow() + dates.timedelta(seconds=seconds)  # noqa: DTZ003 - as it is called
+
+    time.time = lambda: now() + seconds
+    time.time_ns = lambda: now_ns() + int(seconds * 10**9)
+    dates.datetime = Turned
+
+
+if hours := os.environ.get("HOURS_OFF"):
+    turn_clock(float(hours))
 if name := os.environ.get("PLANT"):
     PLANTS[name]()

@@ -46,6 +46,17 @@ def test_it_keeps_what_langgraph_keeps(database: Database) -> None:
     assert saver.get_tuple(PLACE) is None
 
 
+def test_the_last_checkpoint_is_that_of_the_last_step_whatever_the_clock_said(database: Database) -> None:
+    """LangGraph's ids are times: a worker whose clock is ahead has driven the run before one whose clock is right."""
+    saver, ids = FencedSaver(database), ("1f1f", "1f1e")
+    config = PLACE
+    for step, name in enumerate(ids):
+        config = saver.put(config, {**empty_checkpoint(), "id": name}, {"source": "loop", "step": step, "parents": {}}, {})
+    last = saver.get_tuple(PLACE)
+    assert last is not None
+    assert (last.checkpoint["id"], last.metadata.get("step")) == ("1f1e", 1)
+
+
 @pytest.mark.parametrize("lost", ["another execution", "cancelled", "ended", "another leg"])
 def test_a_leg_that_lost_its_run_writes_nothing(
     address: str, database: Database, monkeypatch: pytest.MonkeyPatch, lost: str
