@@ -24,11 +24,14 @@ from interlock.gates.config_tables import (
     LandingConfig,
     Plain,
     PriceConfig,
+    RateConfig,
     RoleConfig,
     RunConfig,
+    ScheduleConfig,
     Table,
     TicketsConfig,
     TreesConfig,
+    WorkersConfig,
 )
 from interlock.gates.errors import ConfigError, TreeError, config_problem
 from interlock.gates.patterns import compile_scope
@@ -49,6 +52,9 @@ class Config(Table):
     """A project's whole configuration, read and checked for shape; `registry.build_protocol` checks that it fits.
 
     Args:
+        database: The database that several machines share; see `core.database`. Not part of the fingerprint.
+        workers: The machines that drive runs.
+        schedule: Tasks that workers begin by themselves, by name.
         roster: Whether `[roles]` add to the shipped roster or are the whole of it.
         roles: Role tables by name.
         gates: Gate tables by id.
@@ -68,6 +74,9 @@ class Config(Table):
         path: The file it came from, relative to the root; empty for the defaults. Not part of the fingerprint.
     """
 
+    database: str = ""
+    workers: WorkersConfig = field(default_factory=WorkersConfig)
+    schedule: Mapping[str, ScheduleConfig] = field(default_factory=dict[str, ScheduleConfig])
     roster: Literal["extend", "replace"] = "extend"
     roles: Mapping[str, RoleConfig] = field(default_factory=dict[str, RoleConfig])
     gates: Mapping[str, GateConfig] = field(default_factory=dict[str, GateConfig])
@@ -86,9 +95,10 @@ class Config(Table):
     path: str = field(default="", init=False)
 
     def fingerprint(self) -> str:
-        """Return the digest of every value but `path` and `notify`; equal for equal policy."""
+        """Return the digest of every value that decides anything in a run; equal for equal policy."""
         values = asdict(self)
-        del values["path"], values["notify"]
+        for name in ("path", "notify", "database", "workers", "schedule"):
+            del values[name]
         return fingerprint(values)
 
 
@@ -104,6 +114,9 @@ _MODELS: Final[Mapping[tuple[str, ...], type]] = {
     ("budget",): BudgetConfig,
     ("prices", "*"): PriceConfig,
     ("tickets",): TicketsConfig,
+    ("workers",): WorkersConfig,
+    ("workers", "rates", "*"): RateConfig,
+    ("schedule", "*"): ScheduleConfig,
 }
 
 

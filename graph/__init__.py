@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from interlock.graph.ending import Prunable, abandon, abandon_ticket, ended_runs, prunable, prune
     from interlock.graph.ending import prune_trees
     from interlock.graph.engine.folder import find_run, list_runs, runs_of, journal_path, journal_run, snapshots_path
-    from interlock.graph.engine.folder import LANDED, state_dir
+    from interlock.graph.engine.folder import LANDED, journal_of, state_dir
+    from interlock.graph.engine.legs import QUEUES, await_legs, workers_alive
     from interlock.graph.errors import ANSWER, CODES as RUN_CODES, COMMENT, GraphError, RULES as RUN_RULES, TREE
     from interlock.graph.errors import RunBusyError, RunDamagedError, TaskError, UnknownRunError
     from interlock.graph.landing.land import land
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from interlock.graph.task.background import Drives
     from interlock.graph.task.build import task_graph
     from interlock.graph.task.candidates import BEFORE_REVIEW, CANDIDATE, CHOSEN, candidates_of, green_of, keep_choice
+    from interlock.graph.task.carried import bring_shown
     from interlock.graph.task.clone import commit_of_changes, target_commit, unsaved
     from interlock.graph.task.comments import Comment, comments, comments_go_to
     from interlock.graph.task.explain import Wait, explain_run, explanation_text, run_summary, status_text, tree_after
@@ -45,6 +47,11 @@ if TYPE_CHECKING:
     from interlock.graph.task.store import RunStore, no_task_run
     from interlock.graph.task.task import PLACEHOLDER, Task, load_task, task_from_mapping
     from interlock.graph.task.trees import HandOver, content_of, earlier_runs, hand_overs, put_back_of
+    from interlock.graph.team.asking import needed, submit
+    from interlock.graph.team.moving import migrate
+    from interlock.graph.team.overview import Overview, overview
+    from interlock.graph.team.schema import roles_sql, set_up, setup_sql
+    from interlock.graph.team.worker import work
     from interlock.graph.ticket.build import pipeline_graph
     from interlock.graph.ticket.contract import MinimalResponse, MinimalTicket, RunStatus, Ticket, TicketResponse
     from interlock.graph.ticket.explain import all_summaries, explain_ticket
@@ -69,6 +76,7 @@ __all__ = [
     "MINIMAL_FIELDS",
     "PLACEHOLDER",
     "POC",
+    "QUEUES",
     "RUN_CODES",
     "RUN_RULES",
     "SPECS",
@@ -91,6 +99,7 @@ __all__ = [
     "MinimalResponse",
     "MinimalTicket",
     "Outcome",
+    "Overview",
     "PipelineSpec",
     "Policy",
     "Prunable",
@@ -118,9 +127,11 @@ __all__ = [
     "agents_at_work",
     "all_summaries",
     "answer_question",
+    "await_legs",
     "base_faults",
     "base_of",
     "blocker_text",
+    "bring_shown",
     "candidates_of",
     "case_of",
     "check_evidence",
@@ -147,6 +158,7 @@ __all__ = [
     "hand_overs",
     "hold",
     "in_git",
+    "journal_of",
     "journal_path",
     "journal_run",
     "keep_choice",
@@ -157,9 +169,12 @@ __all__ = [
     "load_task",
     "log_of",
     "make_policy",
+    "migrate",
     "move",
+    "needed",
     "no_task_run",
     "outcome_of",
+    "overview",
     "parse_head",
     "pipeline_graph",
     "pipeline_mermaid",
@@ -175,10 +190,13 @@ __all__ = [
     "put_back_of",
     "queue_of",
     "restoring",
+    "roles_sql",
     "route",
     "run_summary",
     "runs_of",
     "sealing_error",
+    "set_up",
+    "setup_sql",
     "snapshots_path",
     "staffed",
     "start_apart",
@@ -186,6 +204,7 @@ __all__ = [
     "state_dir",
     "status_mermaid",
     "status_text",
+    "submit",
     "summary_text",
     "target_commit",
     "task_from_mapping",
@@ -198,7 +217,9 @@ __all__ = [
     "vacant_roles",
     "verify_journal",
     "view_run",
+    "work",
     "work_text",
+    "workers_alive",
 ]
 
 PUBLIC_MODULES: Final = ("app", "board", "feed")

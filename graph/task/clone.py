@@ -129,6 +129,7 @@ class Clone:
                 return free
             # Renamed first: a kill in the middle leaves nothing that is taken for a tree.
             doomed = self.folder.with_name(f".{self.name}")
+            _delete(doomed)  # what such a kill left of a tree of that name
             self.folder.rename(doomed)
             _delete(doomed)
             for index in self.folder.parents[1].glob(f"index-{self.name}*"):
@@ -162,8 +163,10 @@ def target_commit(root: Path, target: str = "") -> str:
     return done.output.decode().strip()
 
 
-def make(root: Path, commit: str) -> Clone:
-    """Make a tree of a commit, with what `[trees] copy` names.
+def make(root: Path, commit: str, *, called: str = "") -> Clone:
+    """Make a tree of a commit, with what `[trees] copy` names; it is `called` as on the machine that had it.
+
+    What is left of a tree of that name goes.
 
     Raises:
         GraphError: It cannot be made; nothing is left of it.
@@ -178,9 +181,11 @@ def make(root: Path, commit: str) -> Clone:
         raise GraphError(message, "Install Interlock outside of the checkout, such as with `pipx install`.", TREE)
     state_dir(root)
     (root / "artifacts").mkdir(exist_ok=True)
-    folder = _folder(top) / f"t-{token_hex(4)}"
+    folder = _folder(top) / (called or f"t-{token_hex(4)}")
     mounted = level() == "namespaces"
     clone = Clone(folder, top, relative, commit, kept, mounted)
+    if not clone.remove():
+        raise GraphError(f"somebody still works in the tree {folder}", "Wait for that, and do the same again.", TREE)
     folder.mkdir(parents=True)
     with clone.used():
         try:
