@@ -93,7 +93,9 @@ def _agents(policy: Policy, answers: list[Mapping[str, Any]]) -> Iterator[str]:
             continue
         settings = row.settings
         provider, _, model = str(settings.get("model", "")).rpartition(":")
-        program = Path(str(next(iter(settings.get("argv", ())), ""))).name
+        kind, _, line = str(settings["runner"]).partition(":")
+        argv = line.split() if kind == "acp" else settings.get("argv", ())
+        program = Path(str(next(iter(argv), ""))).name
         agent = settings.get("preset") or program or provider or answer["role"]
         yield ":".join(filter(None, (str(agent), str(answer.get("model") or model))))
 

@@ -15,7 +15,7 @@ from interlock.graph.task.policy import Policy
 from interlock.graph.task.roster import staffed
 from interlock.graph.task.task import load_task
 
-_KINDS: Final = {"command": "command", "chat": "llm"}
+_KINDS: Final = {"command": "command", "acp": "command", "chat": "llm"}
 """Who answers for a role, and the queue that does it; whatever else is done where the run is driven."""
 
 
@@ -29,7 +29,7 @@ def queue_of(policy: Policy, node: str, config: Config) -> str:
     if setting is None:
         return "drive"
     provider = str(setting.settings.get("model", "")).partition(":")[0]
-    queue = _KINDS.get(str(setting.settings.get("runner", "")), "drive")
+    queue = _KINDS.get(str(setting.settings.get("runner", "")).partition(":")[0], "drive")
     return f"llm-{provider}" if queue == "llm" and provider in config.workers.rates else queue
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from interlock.journal import Journal
 from tests.agents import acp_peer
+from tests.child import git
 from tests.graph.test_trees import AGENT, CONFIG, Checkout
 
 pytestmark = pytest.mark.long
@@ -58,6 +59,8 @@ def test_tests_and_settings_are_refused_though_they_are_in_scope_and_may_change_
         assert done.returncode == 0, done.stderr + done.stdout
     *found, reasons = json.loads((project.root / "src" / "found.json").read_text())
     assert found == ["yes", "no", "yes", "no", "yes"]
+    if where == "--apart":
+        assert "Assisted-by: python3" in git(project.root, "log", "--format=%B")
     assert "edit tests/check.sh: AGT921" in reasons
     assert "edit agent.py: AGT913" in reasons
     assert put_back(project) == []

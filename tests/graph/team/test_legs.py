@@ -101,6 +101,7 @@ def test_an_execution_that_lost_its_leg_takes_no_run(database: Database) -> None
     ("settings", "queue"),
     [
         ({"runner": "command", "preset": "claude"}, "command"),
+        ({"runner": "acp:gemini"}, "command"),
         ({"runner": "chat", "model": "openai:x"}, "llm"),
         ({"runner": "chat", "model": "anthropic:x"}, "llm-anthropic"),
         ({"runner": "python:agent:builder"}, "drive"),
