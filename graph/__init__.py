@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from interlock.graph.landing.lander import Landing
     from interlock.graph.landing.queue import Queued, hold, move, queue_of
     from interlock.graph.landing.work import commit_run
+    from interlock.graph.sources.inputs import with_files
+    from interlock.graph.sources.ticket import Fetched, answers, fetch
+    from interlock.graph.sources.write_back import fenced, write_back
     from interlock.graph.task.apart import Start, start_apart
     from interlock.graph.task.background import Drives
     from interlock.graph.task.build import task_graph

@@ -9,6 +9,7 @@ import math
 import os
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from threading import Lock
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -18,6 +19,7 @@ from interlock.core import process
 from interlock.gates.config import load_config
 from interlock.gates.sealed import SealError
 from interlock.graph.errors import TREE, GraphError, RunBusyError
+from interlock.graph.sources.inputs import fetch_inputs
 from interlock.graph.task.clone import Clone, find, lay_over, make
 from interlock.graph.task.progress import Notice
 from interlock.graph.task.task import Task
@@ -61,6 +63,8 @@ def start_apart(
         GraphError, InterlockError: The tree cannot be made, a command of `[trees] setup` failed, or the task cannot
             start; nothing is left.
     """
+    # In the tree, git does not say where the repository is on GitHub.
+    tickets = [asdict(ticket) for ticket in fetch_inputs(root, task)]
     clone = make(root, begin.commit)
     takers = {"warning": warn, "progress": progress}
     try:
@@ -73,6 +77,7 @@ def start_apart(
                 "tree": clone.name,
                 "note": begin.note,
                 "accept_base": begin.accept_base,
+                "tickets": tickets,
             }
             run_id = str(_ask(clone, asked, lambda step: takers[step["kind"]](step["text"])))
             if begin.files:

@@ -42,6 +42,7 @@ from interlock.gates.response import input_exists, judge_response, relative
 from interlock.gates.sealed import SealError
 from interlock.gates.shared import shared
 from interlock.graph.errors import UNOPENED, changed_outside_scope, finding, no_outcome, unchanged_tree
+from interlock.graph.sources.inputs import write
 from interlock.graph.task.agent_box import sandbox_of
 from interlock.graph.task.clone import find
 from interlock.graph.task.comments import given_now
@@ -255,6 +256,7 @@ def make_ask(
         if paths:
             evidence[key] = paths
     builds = role.kind == "build"
+    write(context.root, context.policy.tickets)
     ask = Ask(
         run_id=state["run_id"],
         task_id=context.task.task_id,
@@ -283,7 +285,7 @@ def make_ask(
     )
     if context.policy.sandbox:
         clone = find(context.root, context.policy.tree)
-        shown = [path for paths in evidence.values() for path in paths]
+        shown = [*(path for paths in evidence.values() for path in paths), *context.policy.tickets]
         ask = replace(ask, sandbox=sandbox_of(clone, ask.reports_dir, shown))
     prompt = assignment(
         ask,

@@ -15,6 +15,7 @@ from interlock.envelope.protocol import EVIDENCE_KEYS
 from interlock.gates.config import load_config
 from interlock.graph.engine.folder import record_of
 from interlock.graph.errors import TREE, GraphError
+from interlock.graph.sources.ticket import Fetched
 from interlock.graph.task.runs import drive, start_run
 from interlock.graph.task.store import RunStore
 from interlock.graph.task.task import Task
@@ -77,6 +78,7 @@ def _start(root: Path, request: Mapping[str, Any], say: _Said) -> str:
         accept_base=request["accept_base"],
         tree=request["tree"],
         note=request["note"],
+        tickets=[Fetched(**row) for row in request["tickets"]],
     )
 
 

@@ -28,6 +28,7 @@ from interlock.gates.registry import build_protocol, roster_problems
 from interlock.gates.response import input_exists
 from interlock.gates.tree import in_scope, paths_in_scope
 from interlock.graph.errors import BROWSER, PROGRAM, SCOPE, TABLES, VACANT, GraphError, TaskError
+from interlock.graph.sources.inputs import is_ticket
 from interlock.graph.task.machine import COMMAND_GATES, START_NODE
 from interlock.graph.task.orchestrator import MSG_STRICT, statement
 from interlock.graph.task.policy import Policy, make_policy
@@ -96,7 +97,7 @@ def _bounds(task: Task) -> Iterator[Finding]:
 
 def _files(task: Task, root: Path) -> Iterator[Finding]:
     for path in task.inputs:
-        if not input_exists(str(root), path):
+        if not (input_exists(str(root), path) or is_ticket(root, path)):
             yield _task_fault("inputs", f"`{path[:200]}` does not exist below {root}.", "Create it, or take it out.")
     try:
         compile_scope(task.scope)

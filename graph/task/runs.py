@@ -15,7 +15,7 @@ import os
 os.environ.setdefault("LANGGRAPH_STRICT_MSGPACK", "true")
 
 import sqlite3
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
@@ -33,6 +33,8 @@ from interlock.gates.config import load_config
 from interlock.gates.sealed import SealError, level
 from interlock.graph.engine.folder import HeadRecord, journal_path, journal_run, list_runs, state_dir
 from interlock.graph.errors import COMMENT, ENDED, NO_WAY, NOT_ASKED, TREE, GraphError, RunDamagedError
+from interlock.graph.sources.inputs import fetch_inputs, frozen_texts, with_files, write
+from interlock.graph.sources.ticket import Fetched
 from interlock.graph.task.apart import drive_inside
 from interlock.graph.task.build import task_graph
 from interlock.graph.task.clone import head_of, inside
@@ -81,6 +83,7 @@ def start_run(
     accept_base: bool = False,
     tree: str = "",
     note: str = "",
+    tickets: Sequence[Fetched] | None = None,
 ) -> str:
     """Check a task, freeze it with the present policy under a new run id, and return the id.
 
@@ -95,13 +98,17 @@ def start_run(
             gate judged them: a person has looked at them.
         tree: The name of the tree that this process works in; `start_apart` makes one.
         note: What the builders are told beside the task.
+        tickets: The tickets among its inputs, where they were fetched already.
 
     Raises:
         TaskError: The task cannot start; every problem is listed, and nothing is kept.
         CollectorError: The tree cannot be frozen, a test passes in the checkout and fails sealed, or the base would be
             what an earlier run left (`SEAL407`).
         ConfigError: `interlock.toml` is wrong.
+        GraphError: A ticket among the inputs cannot be fetched.
     """
+    tickets = fetch_inputs(root, task) if tickets is None else tickets
+    task = with_files(root, task)
     prepared = prepare(root, task, roles=roles)
     faults = preflight(prepared)
     for text in admitted(task, faults):
@@ -112,7 +119,7 @@ def start_run(
     task_graph(task, root=root, policy=policy, runners=dict.fromkeys(agent_roles(policy), REMOTE))
     state_dir(root)
     outside = prepared.config.run.outside or ("refuse" if tree else "report")
-    policy = replace(policy, commit=head_of(root), tree=tree, note=note, outside=outside)
+    policy = replace(policy, commit=head_of(root), tree=tree, note=note, outside=outside, tickets=frozen_texts(tickets))
     if tree:
         sandbox = prepared.config.trees.sandbox == "auto" and level() == "namespaces"
         # Nobody else works in the tree, and what others hold in the checkout is not in its way.
@@ -133,10 +140,12 @@ def start_run(
     if run_id is None:
         run_id = create_next(root, task, policy)
     store = RunStore(root, run_id)
+    write(root, policy.tickets)
     with store.locked(wait=True):
         store.create(task, policy)
         # Readers of the journal know the run from here on, although it may wait for its files before its first node.
-        open_journal(Recorder(Journal(journal_path(root))), run_id, root, task, policy, policy.sealing)
+        fetched = [ticket.record() for ticket in tickets]
+        open_journal(Recorder(Journal(journal_path(root))), run_id, root, task, policy, policy.sealing, fetched)
     return run_id
 
 

@@ -44,11 +44,12 @@ from interlock.graph.engine.folder import (
     state_dir,
 )
 from interlock.graph.errors import ENDED, GraphError, RunDamagedError, UnknownRunError
+from interlock.graph.sources.write_back import say_end
 from interlock.graph.task.runs import DAMAGE, SetUp, make_database, notify_ticket_end
 from interlock.graph.ticket.build import PipelineGraph, lists_files, now, pipeline_graph
 from interlock.graph.ticket.contract import FAIL_CLOSED, Ticket
 from interlock.graph.ticket.spec import SPECS, PipelineSpec
-from interlock.graph.ticket.state import Answer, Line, RunInput, RunState, issue_ticket, terminal, ticket_steps
+from interlock.graph.ticket.state import Answer, Line, RunInput, RunState, earlier, issue_ticket, terminal, ticket_steps
 from interlock.graph.ticket.store import TicketStore
 from interlock.journal import Journal
 from interlock.redaction import redactor_for
@@ -180,6 +181,10 @@ class OpenRuns:
         elif not terminal(run.state):
             raise self._damaged(store, ValueError(f"pipeline {spec.name} has no stage {run.state['state']} any more"))
         self._write(run)
+        # A ticket that Interlock fetched passes the first stage here, before anybody can submit another one for it.
+        if run.interrupt_id and run.state["revision"] == 1 and (payload := begin.get("fetched")):
+            self.resume(run, Answer(payload=payload, tool="source"))
+            run.interrupt_id = self._graph(spec).get_state(config).interrupts[0].id
         return run
 
     def resume(self, run: OpenRun, answer: Answer) -> None:
@@ -273,6 +278,8 @@ class OpenRuns:
         if terminal(state):
             copies["ticket"] = cast("dict[str, Any]", run.ticket)
             notify_ticket_end(self.root, store.run_id, complete=state["done"], state=state["state"])
+            said = str(earlier(state).get("final_summary", ""))
+            say_end(self.root, name, state.get("source"), state["state"], self._end(run), said)
         if copies:
             store.write_copies(copies)
         self.snapshots.append(name, revision, "ticket", cast("dict[str, Any]", run.ticket), at=state["at"])
