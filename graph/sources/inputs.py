@@ -33,7 +33,12 @@ def fetch_inputs(root: Path, task: Task) -> list[Fetched]:
     Raises:
         GraphError: `SRC101` to `SRC105`.
     """
-    return [fetch(root, _named(name)) for name in task.inputs if is_ticket(root, name)]
+    return [fetch(root, name) for name in tickets_of(root, task)]
+
+
+def tickets_of(root: Path, task: Task) -> list[str]:
+    """Return the names of the tickets of a task, such as `jira:ABC-12`."""
+    return [_named(name) for name in task.inputs if is_ticket(root, name)]
 
 
 def frozen_texts(tickets: Iterable[Fetched]) -> dict[str, str]:

@@ -6,14 +6,12 @@ line makes the next call look again; `interlock source comment RUN` is that call
 """
 
 import hashlib
-import logging
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from interlock.agents.quoting import bounded, visible
-from interlock.core.errors import InterlockError
 from interlock.core.json import compact
 from interlock.core.locks import locked
 from interlock.gates.config_tables import SourceConfig
@@ -26,7 +24,6 @@ from interlock.journal import Journal
 COMMENTED: Final = "source_comment"
 """The journal line, beside a run, that says where its end was said."""
 _MAX_BYTES: Final = 2000
-_LOG: Final = logging.getLogger("interlock.sources")
 
 
 def fenced(text: str) -> str:
@@ -112,15 +109,6 @@ def _comment(root: Path, known: tuple[str, SourceConfig], ticket: str, text: str
     if not found:
         call(root, source, table, table.comment, values, writes=True)
     return found
-
-
-def say_end(root: Path, run: str, source: Mapping[str, Any] | None, end: str, head: HeadRecord, said: str = "") -> None:
-    """Say on the ticket of a ticket run how it ended; what is in the way is logged, and the run has ended anyway."""
-    if source is not None:
-        try:
-            write_back(root, run, [f"{source['source']}:{source['id']}"], end, head, said=said)
-        except (InterlockError, OSError) as error:
-            _LOG.warning("the end of %s is not said on its ticket: %s", run, error)
 
 
 def no_comment(name: str) -> GraphError:

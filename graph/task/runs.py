@@ -33,8 +33,9 @@ from interlock.gates.config import load_config
 from interlock.gates.sealed import SealError, level
 from interlock.graph.engine.folder import HeadRecord, journal_path, journal_run, list_runs, state_dir
 from interlock.graph.errors import COMMENT, ENDED, NO_WAY, NOT_ASKED, TREE, GraphError, RunDamagedError
-from interlock.graph.sources.inputs import fetch_inputs, frozen_texts, with_files, write
+from interlock.graph.sources.inputs import fetch_inputs, frozen_texts, tickets_of, with_files, write
 from interlock.graph.sources.ticket import Fetched
+from interlock.graph.sources.write_back import write_back
 from interlock.graph.task.apart import drive_inside
 from interlock.graph.task.build import task_graph
 from interlock.graph.task.clone import head_of, inside
@@ -188,7 +189,9 @@ def drive(
             raise GraphError(f"run {run_id} is driven in a tree of its own, by another process", fix, TREE)
         given = {"answers": dict(answers or {}), "asks": dict(asks or {}), "until": until}
         drive_inside(run_id, root, policy.tree, given, notice or (lambda _step: None))
-        return view_run(run_id, root=root)
+        view = view_run(run_id, root=root)
+        _say_end(view, root, notice)
+        return view
     try:
         with store.locked():
             view = _drive(
@@ -650,6 +653,30 @@ def notify_of(view: RunView, root: Path, notice: Notice | None = None) -> None:
     for failed in post(root, view.policy.notify, events):
         if notice is not None:
             notice({"kind": "not_notified", "code": failed.code, "message": failed.message})
+    _say_end(view, root, notice)
+
+
+def _say_end(view: RunView, root: Path, notice: Notice | None) -> None:
+    """Say on the tickets of a run that it has ended, and how; not from a tree, where git does not know GitHub."""
+    if view.phase != "done" or view.head is None or inside():
+        return
+    try:
+        comment_end(root, view)
+    except InterlockError as error:
+        if notice is not None:
+            notice({"kind": "not_notified", "code": error.code, "message": error.message})
+
+
+def comment_end(root: Path, view: RunView) -> list[str]:
+    """Say on the tickets of a run that has ended how it did, once, and return the tickets that have the comment.
+
+    Raises:
+        GraphError: A source refuses it.
+    """
+    assert view.head is not None
+    end, head = "abandoned" if view.abandoned else str(view.status), HeadRecord(seq=view.head.seq, hash=view.head.hash)
+    said = "" if end == "APPROVED" else "\n".join(view.values.get("fail_reasons", ()))
+    return write_back(root, view.run_id, tickets_of(root, view.task), end, head, said=said)
 
 
 def notify_ticket_end(root: Path, run_id: str, *, complete: bool, state: str) -> None:

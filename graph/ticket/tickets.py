@@ -177,6 +177,16 @@ class Tickets:
         """Return the ids of all runs, by name."""
         return sorted(list_runs(self.root, "tickets"))
 
+    def comment_end(self, run_id: str) -> list[str]:
+        """Say the end of a run on its ticket, where that is not there, and return the tickets that have it now.
+
+        Raises:
+            UnknownRunError, RunDamagedError: See `graph.errors`.
+            GraphError: The source refuses it.
+        """
+        run = self._opened(run_id)
+        return self.open_runs.comment_end(run) if terminal(run.state) else []
+
     # -- runs ----------------------------------------------------------------------------------------------------
 
     def _opened(self, run_id: str) -> OpenRun:
