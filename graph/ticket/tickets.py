@@ -90,7 +90,9 @@ class Tickets:
         if not store.exists():
             given["policy"] = ticket_policy(self.root)
             try:
-                given |= fetched_stage(self.root, ticket_id) if spec.stages[0].name == FETCHED_STAGE else {}
+                given |= (
+                    fetched_stage(self.root, ticket_id, spec.stages[0]) if spec.stages[0].name == FETCHED_STAGE else {}
+                )
             except GraphError as error:
                 return answers.without_run([unfetched(ticket_id, error)], retry=True)
         try:
