@@ -12,7 +12,7 @@ the builder and is never an instruction of ours. Answers T1.
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
@@ -35,9 +35,8 @@ from interlock.graph.sources.write_back import fenced, write_back
 from interlock.graph.task.apart import Start, start_apart
 from interlock.graph.task.clone import remove_tree
 from interlock.graph.task.explain import explain_run
-from interlock.graph.task.questions import MAX_CHARS
 from interlock.graph.task.record import bounded as bounded_line
-from interlock.graph.task.runs import comment, view_run
+from interlock.graph.task.runs import view_run
 from interlock.graph.task.view import RunView
 from interlock.journal import Journal
 
@@ -48,6 +47,7 @@ _GOOD: Final = frozenset({"success", "neutral", "skipped"})
 _MAX_BODY_BYTES: Final = 60_000
 _MAX_NOTE_CHARS: Final = 5000
 _MAX_FILES: Final = 30
+_MAX_CHARS: Final = 4000
 
 CheckState = Literal["passed", "pending", "failed"]
 
@@ -99,7 +99,7 @@ class PullRequest(NamedTuple):
         others: The head of the branch, where it has commits of others.
         checks: The checks of its head.
         remarks: What people who may write in the repository wrote, and no rework has had yet.
-        passed_on: The run that goes on with the task, and was given the remarks.
+        goes_on: The run that goes on with the task.
         unheard: How many remarks are of others.
         landed: The commit that it was merged as.
         differs: The files of the work that are not there as they were approved.
@@ -114,7 +114,7 @@ class PullRequest(NamedTuple):
     others: str = ""
     checks: tuple[Check, ...] = ()
     remarks: tuple[Remark, ...] = ()
-    passed_on: str = ""
+    goes_on: str = ""
     unheard: int = 0
     landed: str = ""
     differs: tuple[str, ...] = ()
@@ -179,8 +179,7 @@ def _followed(
     pull = pull._replace(checks=tuple(_checks(root, head)), remarks=tuple(remarks), unheard=unheard)
     newest = runs_of(root, "runs", view.task.task_id)[0]
     if newest != pull.run_id and view_run(newest, root=root).phase != "done":
-        pull = pull._replace(passed_on=newest)
-        _pass_on(root, newest, last, remarks)
+        pull = pull._replace(goes_on=newest)
     if any(remark.objects for remark in remarks):
         with suppress(GraphError):  # it does not wait in the queue
             hold(root, pull.run_id, on=True)
@@ -193,10 +192,12 @@ def rework_pull(root: Path, pull: PullRequest) -> str:
     Raises:
         GraphError: `PRQ102` there is nothing to take up; or the run cannot begin.
     """
-    if pull.passed_on or pull.state != "open" or not (pull.remarks or pull.objections):
-        took = f"; run {pull.passed_on} has them" if pull.passed_on else ""
-        fix = f"Go on with it: `interlock resume {pull.passed_on}`." if took else "Write a review there, and ask again."
-        raise GraphError(f"pull request {pull.number} is {pull.state} and has no new remarks{took}", fix, PR_STATE)
+    if pull.goes_on:
+        fix = f"Go on with it: `interlock resume {pull.goes_on}`."
+        raise GraphError(f"run {pull.goes_on} takes up pull request {pull.number} already", fix, PR_STATE)
+    if pull.state != "open" or not (pull.remarks or pull.objections):
+        fix = "Write a review there, and ask again."
+        raise GraphError(f"pull request {pull.number} is {pull.state} and has no new remarks", fix, PR_STATE)
     repository = Repository(place_of(root)[0])
     member = member_of(root, pull.run_id, repository)
     assert member.view is not None
@@ -366,7 +367,7 @@ def _remarks(root: Path, task_id: str, number: int) -> tuple[list[Remark], int]:
                 unheard += 1
                 continue
             line = row.get("line") or row.get("original_line") or 0
-            found.append(Remark(name, by, objects, str(row.get("path") or ""), int(line), text[: 4 * MAX_CHARS]))
+            found.append(Remark(name, by, objects, str(row.get("path") or ""), int(line), text[:_MAX_CHARS]))
     return found, unheard
 
 
@@ -380,17 +381,6 @@ def _checks(root: Path, commit: str) -> Iterator[Check]:
         ended = row["state"] != "pending"
         state = "pending" if not ended else "passed" if row["state"] in _GOOD else "failed"
         yield Check(one_line(row["context"]), state, str(row.get("target_url") or ""))
-
-
-def _pass_on(root: Path, run_id: str, last: Mapping[str, Any], remarks: Sequence[Remark]) -> None:
-    """Give remarks to a run that goes on, as comments of people on its work: its builder gets them next."""
-    attempt = int(view_run(run_id, root=root).values.get("attempt", 0))
-    for remark in remarks:
-        path = remark.path if remark.path.isprintable() and not remark.path.startswith("/") else ""
-        text = one_line(f"{'(asks for changes) ' if remark.objects else ''}{remark.text}")[:MAX_CHARS] or "(no words)"
-        comment(root, run_id, attempt, path[:MAX_CHARS] or "the pull request", remark.line, text, remark.by)
-    if remarks:
-        _line(root, run_id, {**last, "did": "passed on", "brought": [remark.id for remark in remarks]})
 
 
 def _merged(

@@ -25,11 +25,11 @@ from interlock.core.text import count, few
 def pr_command(run: str, rework: bool, wait: bool, every: float, root: Path | None, as_json: bool) -> None:
     """Open the pull request of RUN (a run id, or a task id for its newest run) by `gh`, or say where it is.
 
-    Remarks of people who may write in the repository go to the run that goes on with the task, else to one that
-    --rework begins. A merge is written down as the landing of the run.
+    Remarks of people who may write in the repository, and checks that failed, go to the builder of the run that
+    --rework begins. While changes are asked for, the run is held back from landing. A merge is its landing.
 
     Exit 0 when it is merged or nothing is in its way, 1 when it was closed, checks failed or changes are asked for,
-    3 while checks are pending.
+    3 while checks are pending or a run goes on with the task.
     """
     folder = resolve_root(root)
     pull = graph.follow_pull(folder, known_run(folder, run))
@@ -39,7 +39,7 @@ def pr_command(run: str, rework: bool, wait: bool, every: float, root: Path | No
         with stops_at_once(f"stopped; the run is kept. Go on with: interlock resume {run_id}{root_words(folder)}"):
             drive_job(folder, job, as_json=False)
         pull = graph.follow_pull(folder, run_id)
-    while wait and _code(pull) == Exit.WAITING:
+    while wait and not pull.goes_on and _code(pull) == Exit.WAITING:
         time.sleep(every)
         pull = graph.follow_pull(folder, pull.run_id)
     if as_json:
@@ -54,7 +54,8 @@ def _code(pull: graph.PullRequest) -> int:
         return Exit.GOOD
     if pull.state == "closed" or pull.objections:
         return Exit.REFUSED
-    return Exit.WAITING if any(check.state == "pending" for check in pull.checks) else Exit.GOOD
+    is_waiting = pull.goes_on or any(check.state == "pending" for check in pull.checks)
+    return Exit.WAITING if is_waiting else Exit.GOOD
 
 
 def _show(pull: graph.PullRequest, where: str) -> None:
@@ -68,9 +69,8 @@ def _show(pull: graph.PullRequest, where: str) -> None:
     notes += [f"the branch has commits of others: {pull.others[:12]}"] if pull.others and pull.state == "open" else []
     notes += [f"merged as {pull.landed[:12]}; bring your checkout up to date: git pull"] if pull.landed else []
     notes += [f"not there as they were approved: {few(pull.differs)}"] if pull.differs else []
-    if pull.passed_on:
-        resume = f"interlock resume {pull.passed_on}{where}"
-        notes.append(f"run {pull.passed_on} goes on with the task, and has the remarks: {resume}")
+    if pull.goes_on:
+        notes.append(f"run {pull.goes_on} goes on with the task: interlock resume {pull.goes_on}{where}")
     elif pull.state == "open" and (pull.remarks or pull.objections):
         notes.append(f"next: interlock pr {pull.run_id} --rework{where}")
     elif pull.state == "closed":
