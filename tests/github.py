@@ -1,7 +1,7 @@
 """GitHub in a file of JSON and a bare repository, as far as `interlock` asks it, and the program `gh` that asks it.
 
 `gh ARGUMENTS` is a shell script that `install` writes: it starts this file, which needs the standard library alone.
-`serve` answers the same over HTTP, for a real `gh`.
+`serving` answers the same over HTTP, for a real `gh`: as a proxy, since that asks nobody but https:// hosts directly.
 """
 
 import fcntl
@@ -12,7 +12,9 @@ import subprocess
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -128,6 +130,52 @@ def install(folder: Path) -> None:
     program = folder / "gh"
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -S -E {Path(__file__).resolve()} "$@"\n')
     program.chmod(0o755)
+
+
+@contextmanager
+def serving(github: GitHub) -> Generator[dict[str, str]]:
+    """Answer requests over HTTP; yields the variables with which a real `gh` asks here."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def answer(self) -> None:
+            length = int(self.headers.get("Content-Length") or 0)
+            data = self.rfile.read(length)
+            if self.headers.get("Transfer-Encoding") == "chunked":
+                while size := int(self.rfile.readline(), 16):
+                    data += self.rfile.read(size)
+                    self.rfile.readline()
+                self.rfile.readline()
+            if self.headers.get("Authorization") != "token token-of-the-tests":
+                status, headers, found = 401, {}, {"message": "Bad credentials"}
+            else:
+                path = self.path.split("/", 3)[3]
+                status, headers, found = github.answer(self.command, path, json.loads(data) if data else None)
+            body = json.dumps(found).encode()
+            self.send_response(status)
+            for name, value in {
+                **headers,
+                "Content-Type": "application/json",
+                "Content-Length": str(len(body)),
+            }.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(body)
+
+        do_GET = do_POST = do_PATCH = answer
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name of the base class
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = Thread(target=server.serve_forever, args=(0.02,))
+    thread.start()
+    try:
+        here = f"http://127.0.0.1:{server.server_port}"
+        yield {"HTTP_PROXY": here, "http_proxy": here, "GH_HOST": "github.localhost", "GH_TOKEN": "token-of-the-tests"}
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
 
 
 def main() -> int:

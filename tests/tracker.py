@@ -159,7 +159,8 @@ class Faulty:
         called = b'"tools/call"' in body
         with self.tracker.open() as state:
             token = state.get("token", TOKEN)
-            fault = state["http_faults"].pop(0) if called and state.get("http_faults") else {}
+            faults: list[dict[str, Any]] = state.get("http_faults") or [{}]
+            fault = faults.pop(0) if called else {}
         if headers.get("authorization") != f"Bearer {token}":
             await answer(send, 401, {"www-authenticate": 'Bearer error="invalid_token"'})
         elif fault.get("status"):

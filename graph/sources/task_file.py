@@ -40,7 +40,7 @@ def new_task(root: Path, ticket: Fetched, *, scope: Sequence[str] = (), gates: S
     parts = re.findall("[A-Z0-9]+", (ticket.id if is_whole else ticket.name).upper())
     values = {
         "task_id": "-".join(parts)[:100].strip("-"),
-        "task": f"Do what the ticket {ticket.name} asks for, which is an input: {shown(ticket.title, _TITLE_CHARS)!r}",
+        "task": f"Do what ticket {ticket.name} asks for; its text is an input, and its title {_quoted(ticket.title)}",
         "gates_required": list(gates),
         "scope": list(scope or config.tickets.scope or ["**"]),
         "inputs": [ticket.name],
@@ -57,3 +57,7 @@ def new_task(root: Path, ticket: Fetched, *, scope: Sequence[str] = (), gates: S
         fix = f"Run it: `interlock run {path.relative_to(root)}`, or remove it first."
         raise TaskError(f"{path.relative_to(root)} is there already", fix) from error
     return path
+
+
+def _quoted(title: str) -> str:
+    return json.dumps(shown(title, _TITLE_CHARS), ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""`interlock pr`: scripted histories of pull requests, with a `gh` that plays GitHub, and a bare repository as remote."""
+"""`interlock pr`: scripted histories of pull requests, with a `gh` that plays GitHub and a bare repository."""
 
 import json
 import os
@@ -13,7 +13,7 @@ import pytest
 from interlock.graph import verify_journal
 from tests import warm
 from tests.child import environment, git
-from tests.github import STATE, install, make_github
+from tests.github import STATE, install, make_github, serving
 from tests.graph.landing_project import FILES, landing_project, run_apart
 from tests.graph.sealed_project import write
 
@@ -52,15 +52,14 @@ class World:
         self.github = make_github(folder, self.remote)
         install(folder / "bin")
         self.path = f"{folder / 'bin'}:{os.environ['PATH']}"
-        self.last: CompletedProcess[str] | None = None
+        self.variables: dict[str, str] = {}
         if run:
             run_apart(project, "A-1", {"src/a.txt": "two\n", "src/new.txt": "new\n"})
 
     def command(self, *words: str) -> CompletedProcess[str]:
         """Run a command of ours."""
-        env = environment(PATH=self.path, **{STATE: str(self.github.path)})
-        self.last = warm.interlock(self.root, *words, env=env)
-        return self.last
+        env = environment(PATH=self.path, **{STATE: str(self.github.path)}, **self.variables)
+        return warm.interlock(self.root, *words, env={name: value for name, value in env.items() if value})
 
     def pull(self) -> dict[str, Any]:
         """Return the pull request that is there, as GitHub keeps it."""
@@ -414,7 +413,8 @@ def test_from_an_issue_to_a_pull_request_it_takes_two_commands(tmp_path: Path) -
     done = world.command("pr", "GITHUB-7")
     assert done.returncode == 0, done.stdout + done.stderr
     pull = world.pull()
-    assert pull["title"] == "GITHUB-7: Do what the ticket github:7 asks for, which is an input: 'Count to two'"
+    task = 'Do what ticket github:7 asks for; its text is an input, and its title "Count to two"'
+    assert pull["title"] == f"GITHUB-7: {task}"
     assert git(world.remote, "show", "interlock/GITHUB-7.1:src/a.txt") == "two\n"
     for said in ("| GATE-TESTS | its command, run sealed | passed |", "Closes #7", "Ticket `github:7` as it was at"):
         assert said in pull["body"], pull["body"]
@@ -430,3 +430,31 @@ def test_from_an_issue_to_a_pull_request_it_takes_two_commands(tmp_path: Path) -
     done = world.command("task", "new", "github:7")
     assert (done.returncode, "is there already" in done.stderr) == (2, True)
     assert verify_journal(world.root).problems == ()
+
+
+REAL_GH = os.environ.get("GH_OF_THE_TESTS") or shutil.which("gh")
+
+
+@pytest.mark.skipif(REAL_GH is None, reason="gh is not installed; GH_OF_THE_TESTS names one")
+@pytest.mark.long
+def test_a_real_gh_asks_what_the_one_of_the_tests_asks(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    (tmp_path / "bin/gh").unlink()
+    (tmp_path / "bin/gh").symlink_to(str(REAL_GH))
+    # gh takes the repository from the address of a remote, and git pushes to another one.
+    with serving(world.github) as variables:
+        world.variables = {**variables, "GH_CONFIG_DIR": str(tmp_path / "config")}
+        git(world.root, "remote", "add", "upstream", "http://github.localhost/ada/shop.git")
+        pr(0, did="opened", state="open")(world)
+        check("ci", "completed", "failure")(world)
+        review("CHANGES_REQUESTED", "WORD")(world)
+        on_github(faults=[RATE])(world)
+        pr(1, remarks=1, objections="ci failed")(world)
+        shown = json.loads(world.command("source", "show", "github:7", "--json").stdout)
+        assert (shown["title"], shown["text"]) == ("Count to two", "The file src/a.txt must say two.")
+        assert "SRC103" in world.command("source", "show", "github:99").stderr
+        world.variables["GH_TOKEN"] = "expired"
+        assert "gh auth login" in world.command("pr", "A-1").stderr
+        world.variables |= {"GH_TOKEN": "", "GH_HOST": ""}
+        done = world.command("pr", "A-1")
+        assert (done.returncode, "gh auth login" in done.stderr) == (2, True), done.stderr
