@@ -8,7 +8,7 @@ import json
 import logging
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -21,10 +21,10 @@ from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
-from mcp_types import CallToolResult, TextContent
+from mcp_types import CONNECTION_CLOSED, CallToolResult, TextContent
 
 from interlock.core.process import environment_of
-from interlock.core.text import shown
+from interlock.core.text import shown, whole
 from interlock.gates.config_tables import SourceCall, SourceConfig
 from interlock.graph.errors import SOURCE_ANSWER, SOURCE_BUSY, SOURCE_LOGIN, SOURCE_SETUP, SOURCE_UNKNOWN, GraphError
 
@@ -43,29 +43,22 @@ logging.getLogger("mcp.client").addHandler(logging.NullHandler())
 logging.getLogger("mcp.client").propagate = False
 
 
-class _Refused(Exception):  # noqa: N818 - what the server said, on its way to `call`
+class _Refused(Exception):  # noqa: N818 - what the server said, on its way to `_fault`
     """A tool answered with an error."""
 
 
 class _Http:
-    """What the server said over HTTP last: its status, and how long to wait before the next try."""
+    """What the server said over HTTP last; the library says of a refusal only that it was one."""
 
     status = 0
     pause_seconds = 0.0
 
     async def note(self, response: httpx2.Response) -> None:
-        """Take a response; the library says of a refusal only that it was one."""
-        self.status, self.pause_seconds = response.status_code, _pause(response.headers.get("retry-after", ""))
-
-
-def _pause(after: str) -> float:
-    """Return the seconds of a Retry-After header: a number, or a date."""
-    if after.isdecimal():
-        return float(after[:6])
-    try:
-        return max(0.0, parsedate_to_datetime(after).timestamp() - time())
-    except ValueError:
-        return _PAUSE_SECONDS
+        """Take a response."""
+        after = response.headers.get("retry-after", "")
+        self.status, self.pause_seconds = response.status_code, float(whole(after)) or _PAUSE_SECONDS
+        with suppress(ValueError):  # else it is a date
+            self.pause_seconds = max(0.0, parsedate_to_datetime(after).timestamp() - time())
 
 
 def call(
@@ -85,64 +78,48 @@ def call(
         GraphError: `SRC101` the server cannot be started or reached, `SRC102` it wants another key, `SRC103` it does
             not have that, `SRC104` it gave no answer in time, or refused, `SRC105` the answer is too large.
     """
-    seen = _Http()
-    with TemporaryFile("w+", errors="replace") as said:
-        try:
-            return anyio.run(_within, root, source, asked, values, writes, seen, said)
-        except GraphError:
-            raise
-        except Exception as error:
-            raise _fault(name, source, _first(error), seen, _tail(said)) from error
 
-
-async def _within(
-    root: Path,
-    source: SourceConfig,
-    asked: SourceCall,
-    values: Mapping[str, str],
-    writes: bool,
-    seen: _Http,
-    said: TextIO,
-) -> list[Any]:
-    with anyio.fail_after(SECONDS):
-        for left in reversed(range(1 if writes else _TRIES)):
-            try:
-                async with _client(root, source, seen, said) as client:
-                    return [page async for page in _pages(client, asked, values)]
-            except Exception as error:
-                first = _first(error)
-                broken = seen.status in _BUSY or (seen.status < 400 and not isinstance(first, (_Refused, OSError)))
-                # A pause that lasts longer than the call may is said, and not waited for.
-                pause = max(seen.pause_seconds, _PAUSE_SECONDS)
-                if (
-                    not left
-                    or not broken
-                    or isinstance(first, GraphError)
-                    or pause > anyio.current_effective_deadline() - anyio.current_time()
-                ):
-                    raise
+    async def tried() -> list[Any]:
+        with anyio.fail_after(SECONDS) as scope:
+            for left in reversed(range(1 if writes else _TRIES)):
+                seen = _Http()
+                with TemporaryFile("w+", errors="replace") as said:
+                    try:
+                        async with _client(root, source, seen, said) as client:
+                            return [page async for page in _pages(client, asked, values)]
+                    except Exception as error:
+                        fault, pause = _fault(name, source, error, seen, said)
+                        # A pause that lasts longer than the call may is said, and not waited for.
+                        if not left or pause is None or anyio.current_time() + pause > scope.deadline:
+                            raise fault from error
                 await anyio.sleep(pause)
-    raise AssertionError("the last try returns or raises")
+        raise AssertionError("the last try returns or raises")
+
+    try:
+        return anyio.run(tried)
+    except TimeoutError as error:
+        fix = f"See what it does: `interlock source show {name}:ID`."
+        raise GraphError(f"the source {name} gave no answer within {SECONDS:.0f} s", fix, SOURCE_BUSY) from error
 
 
 @asynccontextmanager
 async def _client(root: Path, source: SourceConfig, seen: _Http, said: TextIO) -> AsyncGenerator[Client]:
-    transport: AbstractAsyncContextManager[Any]
     if source.command is not None:
         program, *arguments = source.command
         # With a slash it is found from the root, as every command of the configuration.
         program = str(root / program) if "/" in program else program
         env = environment_of(source.pass_env)
-        transport = stdio_client(StdioServerParameters(command=program, args=arguments, env=env, cwd=root), said)
-        async with Client(transport, client_info=None) as client:
+        started = StdioServerParameters(command=program, args=arguments, env=env, cwd=root)
+        async with Client(stdio_client(started, said)) as client:
             yield client
         return
     key = os.environ.get(source.api_key_env, "") if source.api_key_env else ""
     headers = {"Authorization": f"Bearer {key}"} if key else {}
-    async with httpx2.AsyncClient(headers=headers, timeout=SECONDS, event_hooks={"response": [seen.note]}) as http:
-        transport = streamable_http_client(source.url, http_client=http, max_sse_event_size=MAX_BYTES)
-        async with Client(transport) as client:
-            yield client
+    async with (
+        httpx2.AsyncClient(headers=headers, timeout=SECONDS, event_hooks={"response": [seen.note]}) as http,
+        Client(streamable_http_client(source.url, http_client=http, max_sse_event_size=MAX_BYTES)) as client,
+    ):
+        yield client
 
 
 async def _pages(client: Client, asked: SourceCall, values: Mapping[str, str]) -> AsyncIterator[Any]:
@@ -224,53 +201,39 @@ def found(data: Any, path: str) -> Iterator[Any]:
 # -- what went wrong ---------------------------------------------------------------------------------------------------
 
 
-def _first(error: BaseException) -> BaseException:
-    """Return the first error of a group."""
+def _fault(
+    name: str, source: SourceConfig, error: BaseException, seen: _Http, said: TextIO
+) -> tuple[GraphError, float | None]:
+    """Return the error of a call that failed, and after how many seconds it may be repeated, if that can help.
+
+    The server's own words are shown, and decide nothing.
+    """
     while isinstance(error, BaseExceptionGroup):
         error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
-    return error
-
-
-def _tail(said: TextIO) -> str:
-    said.seek(0)
-    return shown(said.read()[-_TAIL_BYTES:].strip(), _TAIL_BYTES)
-
-
-def _fault(name: str, source: SourceConfig, error: BaseException, seen: _Http, said: str) -> GraphError:
-    """Return the error of a call that failed; the server's own words are shown, and decide nothing."""
     if isinstance(error, GraphError):
-        return error
-    again = f"Try it: `interlock source show {name}:ID`."
-    place = source.url or (source.command or ("",))[0]
-    why = shown(str(error), 300) or type(error).__name__
-    if isinstance(error, _Refused):
-        return GraphError(f"the source {name} refused: {why}", f"Do what it says. {again}", SOURCE_BUSY)
-    if seen.status in (401, 403):
-        key = source.api_key_env
+        return error, None
+    place, key, status = source.url or (source.command or ("",))[0], source.api_key_env, seen.status
+    why, again = shown(str(error), 300) or type(error).__name__, f"Try it: `interlock source show {name}:ID`."
+    closed = isinstance(error, MCPError) and error.code == CONNECTION_CLOSED
+    if isinstance(error, _Refused) or (isinstance(error, MCPError) and not closed and status < 400):
+        return GraphError(f"the source {name} refused: {why}", f"Do what it says. {again}", SOURCE_BUSY), None
+    if status in (401, 403):
         fix = (
-            f"Put a new token into {key}."
-            if key
-            else f"Name the variable with the token: `api_key_env` in [sources.{name}]."
+            f"Put a new token into {key}." if key else f"Name the variable with it: `api_key_env` in [sources.{name}]."
         )
-        return GraphError(f"the source {name} refused the key (HTTP {seen.status})", f"{fix} {again}", SOURCE_LOGIN)
-    if seen.status == 404:
-        return GraphError(
-            f"there is no MCP server at {place} (HTTP 404)", f"Correct `url` in [sources.{name}].", SOURCE_SETUP
-        )
-    if seen.status == 429:
-        wait = f"{seen.pause_seconds:.0f} s"
-        return GraphError(f"the source {name} wants fewer calls (HTTP 429)", f"Try again in {wait}.", SOURCE_BUSY)
-    if seen.status >= 400:
-        return GraphError(
-            f"the source {name} failed (HTTP {seen.status}): {why}", f"Try again later. {again}", SOURCE_BUSY
-        )
+        return GraphError(f"the source {name} refused the key (HTTP {status})", f"{fix} {again}", SOURCE_LOGIN), None
+    if status == 404:
+        fix = f"Correct `url` in [sources.{name}]."
+        return GraphError(f"there is no MCP server at {place} (HTTP 404)", fix, SOURCE_SETUP), None
+    if status >= 400:
+        wait = f"Try again in {seen.pause_seconds:.0f} s." if status in _BUSY else f"Try again later. {again}"
+        found = GraphError(f"the source {name} failed (HTTP {status})", wait, SOURCE_BUSY)
+        return found, seen.pause_seconds if status in _BUSY else None
     if isinstance(error, (OSError, httpx2.ConnectError)):
         message = f"the server of the source {name} cannot be started or reached at {place}: {why}"
         fix = f"Correct `{'url' if source.url else 'command'}` in [sources.{name}], or start the server."
-        return GraphError(message, fix, SOURCE_SETUP)
-    if isinstance(error, TimeoutError):
-        why = f"no answer within {SECONDS:.0f} s"
-    elif isinstance(error, MCPError):
-        why = f"{why} ({error.code})"
-    more = f"; its program said: {said}" if said else ""
-    return GraphError(f"the source {name} gave no answer: {why}{more}", again, SOURCE_BUSY)
+        return GraphError(message, fix, SOURCE_SETUP), None
+    said.seek(0)
+    last = shown(said.read()[-_TAIL_BYTES:].strip(), _TAIL_BYTES)
+    more = f"; its program said: {last}" if last else ""
+    return GraphError(f"the source {name} gave no answer: {why}{more}", again, SOURCE_BUSY), _PAUSE_SECONDS
