@@ -1,6 +1,6 @@
 # Each target does its own set-up; a second call finds it done and says nothing about it.
 .DEFAULT_GOAL := help
-.PHONY: help docs picture demo demo-tests demo-ticket demo-ui demo-llm test test-long test-slow test-plain check lint types contracts census campaign bench snapshots format lock clean packages browser clients langgraph sandbox
+.PHONY: help docs picture demo demo-team demo-tests demo-ticket demo-ui demo-llm test test-long test-slow test-plain check lint types contracts census campaign bench snapshots format lock clean packages browser clients langgraph sandbox database
 
 BIN := .venv/bin
 PREPARE := @sh scripts/prepare
@@ -27,20 +27,23 @@ demo-ui: browser ## open the pages over projects with runs in different states, 
 demo-ticket: packages ## play a ticket through `interlock mcp`, as an agent would (DIR=… for another folder)
 	@$(BIN)/python examples/ticket-run/run.py --dir $(if $(filter file,$(origin DIR)),artifacts/demo-ticket,$(DIR))
 
+demo-team: packages sandbox database ## run two tasks over two workers, with a PostgreSQL of their own (DIR=… for another folder)
+	@$(BIN)/python examples/team/run.py $(if $(filter file,$(origin DIR)),,--dir $(DIR))
+
 demo-llm: browser ## let a model of this machine judge the landing page, with and without its faults (slow: up to 6 minutes)
 	@$(BIN)/python examples/llm-demo/run.py --dir $(if $(filter file,$(origin DIR)),artifacts/demo-llm,$(DIR))
 
-test: browser clients sandbox ## run the tests
+test: browser clients sandbox database ## run the tests
 	@$(PYTEST) -n $(WORKERS)
 
-test-long: browser clients sandbox ## run what `make test` leaves out: more rows, more examples, more real processes (8 minutes)
+test-long: browser clients sandbox database ## run what `make test` leaves out: more rows, more examples, more real processes (8 minutes)
 	@$(PYTEST) -n $(WORKERS) --dist loadfile --hypothesis-profile=long -m "(long or hypothesis) and not campaign and not slow"
 
 # Programs with a sandbox of their own see no folder of the machine below /dev, so not the disk in memory either.
 test-slow: packages langgraph ## run the tests with LangGraph's tools and inside the command-line agents that are installed
 	@$(subst $$(sh scripts/memory-disk),$${TMPDIR:-/tmp},$(PYTEST)) -n 2 -m slow
 
-test-plain: browser clients ## run the tests as on a machine without bubblewrap and /proc
+test-plain: browser clients database ## run the tests as on a machine without bubblewrap and /proc
 	@INTERLOCK_PROC=off $(PYTEST) -n $(WORKERS)
 
 check: lint types contracts census docs test test-long ## run lint, types, import contracts, the census, the documentation and tests, the long ones too
@@ -58,13 +61,13 @@ contracts: packages ## check who may import whom
 census: packages ## count what makes the code hard to live in, and refuse what grew
 	@$(BIN)/python scripts/census.py
 
-campaign: browser clients sandbox ## run the campaigns: what is killed, stopped and fuzzed for hours before a release
+campaign: browser clients sandbox database ## run the campaigns: what is killed, stopped and fuzzed for hours before a release
 	@$(PYTEST) -n $(WORKERS) --hypothesis-profile=campaign -m campaign
 
 bench: packages ## run every measurement
 	@set -e; for file in benchmarks/*.py; do echo "== $$file"; $(BIN)/python "$$file"; done
 
-snapshots: browser clients sandbox ## write the snapshots anew; review them like code
+snapshots: browser clients sandbox database ## write the snapshots anew; review them like code
 	@$(PYTEST) --snapshot-update -m "not campaign and not slow"
 
 format: packages ## lay the code out and mend what can be mended
@@ -99,3 +102,6 @@ langgraph:
 
 sandbox:
 	$(PREPARE) packages sandbox
+
+database:
+	$(PREPARE) packages database

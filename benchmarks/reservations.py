@@ -3,6 +3,7 @@
     python -m benchmarks.reservations            # a table
     python -m benchmarks.reservations --json     # the same as JSON
     python -m benchmarks.reservations --quick    # fewer rounds
+    python -m benchmarks.reservations --database postgresql://USER@HOST/DATABASE     # in PostgreSQL, where two are made
 
 Every store is a real file, every worker and every hook a process of its own. It never fails by the clock.
 """
@@ -20,10 +21,13 @@ import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, LiteralString, cast
+from urllib.parse import urlsplit, urlunsplit
 
+from interlock.core.database import Database
 from interlock.core.patterns import Pattern, canonical
 from interlock.reservations import Agent, Caller, Lease, Reservations, Runtime, SqliteStore, Transaction
+from interlock.reservations.store.postgres import PostgresStore
 
 WORKERS: Final = 8
 KINDS: Final = {"interlock": "reserve_files", "bare": "bare", "quick": "bare that waits as we do"}
@@ -80,9 +84,9 @@ def live(number: int, pattern: Pattern, token: int, now: float) -> Lease:
     )
 
 
-def leased(path: Path, leases: int) -> SqliteStore:
-    """Make a store with live leases: ten to a folder, every tenth of them a glob, each of `HOLDERS` in turn."""
-    store, now = SqliteStore(str(path)), time.time()
+def leased(store: SqliteStore | PostgresStore, leases: int) -> SqliteStore | PostgresStore:
+    """Fill a store with live leases: ten to a folder, every tenth of them a glob, each of `HOLDERS` in turn."""
+    now = time.time()
     with store.transaction() as tx:
         for number in range(HOLDERS):
             tx.put_agent(Agent(f"holder-{number}", "agent", "bench", 1, "now", "mcp", now, now))
@@ -115,10 +119,10 @@ def questions(leases: int, count: int) -> list[list[str]]:
     ]
 
 
-def conflict_checks(folder: Path, rounds: int) -> dict[str, Any]:
+def conflict_checks(named: Callable[[str], SqliteStore | PostgresStore], rounds: int) -> dict[str, Any]:
     """Compare the check of the same kinds of patterns among 100 and among 10,000 leases, in turns."""
     sizes = {"100": 100, "10000": 10_000}
-    ours = {name: calls(leased(folder / f"{name}.sqlite", size), "asker") for name, size in sizes.items()}
+    ours = {name: calls(leased(named(name), size), "asker") for name, size in sizes.items()}
     asked = {name: questions(size, rounds) for name, size in sizes.items()}
     times: dict[str, list[float]] = {name: [] for name in sizes}
     wide: dict[str, list[float]] = {name: [] for name in sizes}
@@ -138,6 +142,35 @@ def conflict_checks(folder: Path, rounds: int) -> dict[str, Any]:
         "ratio": round(medians["10000"] / medians["100"], 2),
         "without_a_beginning_ms": {name: spread(values) for name, values in wide.items()},
     }
+
+
+def in_database(address: str, rounds: int) -> dict[str, Any]:
+    """Do the same in databases that are made on a server, and measure a grant and a poll of who waits."""
+    import psycopg  # noqa: PLC0415 - an extra
+
+    from tests.reservations.databases import set_up  # noqa: PLC0415 - it needs the extra
+
+    made: list[PostgresStore] = []
+
+    def store(name: str) -> PostgresStore:
+        link.execute(cast("LiteralString", f"CREATE DATABASE interlock_bench_{name}"))
+        own = urlunsplit(urlsplit(address)._replace(path=f"/interlock_bench_{name}"))
+        set_up(own)
+        made.append(PostgresStore(Database(own), ""))
+        return made[-1]
+
+    with psycopg.connect(address, autocommit=True) as link:
+        try:
+            results = conflict_checks(store, rounds)
+            ours, grants = calls(made[0], "alone"), list[float]()
+            for number in range(rounds):
+                grants.append(timed(lambda number=number: ours.reserve_files([f"own/{number % 5}.py"], "bench")))
+                ours.release_all()
+            polls = [timed(made[0].stamp) for _ in range(rounds)]
+        finally:
+            for name in ("100", "10000"):
+                link.execute(f"DROP DATABASE IF EXISTS interlock_bench_{name} WITH (FORCE)")
+    return results | {"grant_ms": spread(grants), "poll_ms": spread(polls)}
 
 
 # -- b: grants, beside a bare check and insert ---------------------------------------------------------------------
@@ -302,6 +335,8 @@ class TimedStore:
     Args:
         store: The real one.
     """
+
+    is_shared = False
 
     def __init__(self, store: SqliteStore) -> None:
         self._store = store
@@ -472,6 +507,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--quick", action="store_true", help="fewer rounds")
+    parser.add_argument("--database", help="measure the checks in databases that are made on this server; prints JSON")
     parser.add_argument("--worker", nargs=6, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.worker:
@@ -479,10 +515,15 @@ def main() -> None:
         print(json.dumps(work_loop(kind, path, name, int(count), (int(rows[0]), int(rows[1])))))
         return
     few = args.quick
+    if args.database:
+        print(json.dumps(in_database(args.database, 200 if few else 2000), indent=2))
+        return
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         results = {
-            "conflict checks": conflict_checks(folder, 200 if few else 2000),
+            "conflict checks": conflict_checks(
+                lambda name: SqliteStore(str(folder / f"{name}.sqlite")), 200 if few else 2000
+            ),
             "grants": grants(folder, 2 if few else 5, 50 if few else 200),
             "share": store_share(folder, 100 if few else 1000),
             "hook": hook_latency(folder, 10 if few else 60),

@@ -1,10 +1,11 @@
-"""What every package needs. It uses the standard library alone, and nothing happens on import."""
+"""What every package needs. Nothing happens on import, and only the standard library is; `database` uses an extra."""
 
 from typing import Final
 
 __all__ = ["PUBLIC_MODULES"]
 
 PUBLIC_MODULES: Final = (
+    "database",
     "errors",
     "exports",
     "files",

@@ -4,28 +4,31 @@ Answers T1. A process that drives a run for a worker is named its leg by `INTERL
 transactions first asks whether this leg still has the run, and holds that answer until it commits: a worker that was
 frozen and taken over writes nothing any more. See docs/history/019.
 
+The server ends a transaction whose process says nothing for `HELD_SECONDS`, so that one that is frozen keeps neither
+the run nor a lock from the others.
+
 Work that is cut off by the server is done again, from its first statement, until `patience` is over. So whoever calls
-`transact` gives work that may be repeated: rows that are there already stay as they are.
+`transact` gives work that may be repeated: rows that are there already stay as they are. A commit whose answer got lost
+is repeated as well.
 """
 
 import json
 import os
+import threading
 import time
-import tomllib
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
-from functools import cache
+from contextlib import AbstractContextManager, contextmanager
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar, cast
 
 from interlock.core.errors import Exit, InterlockError
+from interlock.core.rule import rules
 
 if TYPE_CHECKING:
     from psycopg import Connection
-    from psycopg_pool import ConnectionPool
 
-    Link: TypeAlias = Connection[dict[str, Any]]
-
+Link: TypeAlias = "Connection[dict[str, Any]]"
 T = TypeVar("T")
 
 ADDRESS: Final = "INTERLOCK_DATABASE"
@@ -36,14 +39,46 @@ LEG: Final = "INTERLOCK_LEG"
 VERSION: Final = 1
 """The number of the newest migration that this version knows."""
 OLDEST_SERVER: Final = 13
-"""The oldest PostgreSQL that DBOS and psycopg support."""
+"""The oldest PostgreSQL on which the tables of DBOS can be made: they need `gen_random_uuid`."""
 
 PATIENCE_SECONDS: Final = 5.0
 LEG_PATIENCE_SECONDS: Final = 120.0
 """How long a lost connection is tried again: by a command, and by a process in the middle of a run."""
 _PAUSE_SECONDS: Final = 0.25
+HELD_SECONDS: Final = 5
+"""How long a process may say nothing in the middle of a transaction."""
+_HELD: Final = "SET LOCAL idle_in_transaction_session_timeout = '5s'; SET LOCAL search_path = interlock, public"
+"""Not left to the settings of the database, which a copy or a restored dump of it does not have."""
+_KEPT_SECONDS: Final = 5.0
+"""How long a connection that nobody uses is kept: a run that waits for a model holds none."""
+_MOST_CONNECTIONS: Final = 4
+"""How many threads of a process use the database at once; others wait."""
 
 SETUP: Final = "Run `interlock database setup` as a role that may make tables."
+
+
+CODES: Final = rules(
+    {
+        "DBA902": (
+            "The address of the database is one of PostgreSQL, without a password in it.",
+            "Write postgresql://USER@HOST:PORT/DATABASE, and the password into ~/.pgpass or another PGPASSFILE.",
+        ),
+        "DBA903": (
+            f"The server is PostgreSQL {OLDEST_SERVER} or newer.",
+            "Move the database to a newer server with pg_dump and pg_restore.",
+        ),
+        "DBA904": ("The database has the tables of Interlock.", SETUP),
+        "DBA905": (
+            "The tables have a version that this Interlock knows.",
+            "Where they are older, run `interlock database setup`; where they are newer, upgrade Interlock here.",
+        ),
+        "DBA906": (
+            "The role may read and write the tables, and the server takes writes.",
+            "Give the role the rights that `interlock database setup --roles` prints, or name the primary server.",
+        ),
+    }
+)
+"""What must hold and what to do, for each code that is no class of errors."""
 
 
 class DatabaseError(InterlockError):
@@ -66,11 +101,15 @@ class LegLost(DatabaseError):  # noqa: N818 - users see the name, as `kind` of a
 
 
 class Leg(NamedTuple):
-    """One execution of one leg: the run, the id of the workflow, and the token by which DBOS knows the execution."""
+    """One execution of one leg: the run, the id of the workflow, and the token by which DBOS knows the execution.
+
+    `remote` is the repository that carries the files of the run.
+    """
 
     run: str
     workflow: str
     token: str
+    remote: str = ""
 
     def environment(self) -> dict[str, str]:
         """Return the variable that names this leg to a process."""
@@ -94,35 +133,60 @@ def address_of(root: str | Path) -> str:
     if address is None:
         address, where = _configured(Path(root)), "`database` in interlock.toml"
     if address:
-        _check(address, where)
+        check_address(address, where)
     return address
 
 
+@cache
 def _configured(root: Path) -> str:
-    # The whole file is checked elsewhere; whoever asks for the address may be a hook, which has no time for that.
+    # Read once: what an agent writes there while a process works changes nothing for it. The whole file is checked
+    # elsewhere; whoever asks for the address may be a hook, which has no time for that.
     try:
-        found = tomllib.loads((root / "interlock.toml").read_text("utf-8")).get("database", "")
-    except (OSError, ValueError):
+        text = (root / "interlock.toml").read_bytes()
+    except OSError:
+        return ""
+    return _named_in(text) if b"database" in text else ""
+
+
+@lru_cache(maxsize=8)
+def _named_in(text: bytes) -> str:
+    import tomllib  # noqa: PLC0415 - most projects have no database
+
+    try:
+        found = tomllib.loads(text.decode()).get("database", "")
+    except ValueError:
         return ""
     return found if isinstance(found, str) else ""
 
 
-def _check(address: str, where: str) -> None:
+def check_address(address: str, where: str) -> None:
+    """Refuse an address of something else, and one with a password; `where` says where it is written.
+
+    Raises:
+        DatabaseError: `DBA902`.
+    """
     from urllib.parse import parse_qs, urlsplit  # noqa: PLC0415 - most projects have no database
 
-    parts = urlsplit(address)
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        parts = urlsplit("")
     if parts.scheme not in ("postgresql", "postgres"):
         message = f"{where} is no address of PostgreSQL"
         raise DatabaseError(message, "Write postgresql://USER@HOST:PORT/DATABASE.", "DBA902")
-    if parts.password is not None or "password" in parse_qs(parts.query):
+    if parts.password is not None or {"password", "sslpassword"} & {*parse_qs(parts.query)}:
         message = f"{where} has a password in it, which would be seen wherever the address is"
         fix = "Take it out, and put it where libpq looks: ~/.pgpass, a service file, PGPASSFILE, or a certificate."
         raise DatabaseError(message, fix, "DBA902")
 
 
-@cache
 def database(address: str) -> "Database":
-    """Return the database at an address; a process has one of each."""
+    """Return the database at an address; a process has one of each, and so has one that was forked."""
+    return _of_process(address, os.getpid())
+
+
+@cache
+def _of_process(address: str, process: int) -> "Database":  # noqa: ARG001 - the key
     return Database(address)
 
 
@@ -133,17 +197,24 @@ def database_of(root: str | Path) -> "Database | None":
 
 
 class Database:
-    """A database of one project. Threads share it; a process that forks makes one of its own.
+    """A database of one project. Threads share it; a process that was forked makes one of its own.
 
     Args:
         address: Where it is, without a password.
         checked: Whether the tables must be there; `interlock database setup` makes them.
+
+    Raises:
+        DatabaseError: `DBA901` the extra `postgres` is not installed.
     """
 
     def __init__(self, address: str, *, checked: bool = True) -> None:
         self.address = address
+        self._connect = _needed()
         self._is_checked = not checked
-        self._pool: ConnectionPool[Connection[dict[str, Any]]] | None = None
+        self._free = threading.Semaphore(_MOST_CONNECTIONS)
+        self._lock = threading.Lock()
+        self._kept: tuple[Link, float] | None = None
+        self._is_watched = False
         self._leg = this_leg()
         self.patience = LEG_PATIENCE_SECONDS if self._leg else PATIENCE_SECONDS
 
@@ -158,12 +229,25 @@ class Database:
             LegLost: This process drives a leg that has its run no more.
             DatabaseError: The database cannot be used.
         """
-        end = time.monotonic() + self.patience
+        return self._repeated(lambda: self.transaction(lock=lock), work)
+
+    def read(self, work: "Callable[[Link], T]") -> T:
+        """Read, each statement by itself, and return the result; a leg that has its run no more may read.
+
+        Raises:
+            DatabaseError: The database cannot be used.
+        """
+        return self._repeated(self.connection, work)
+
+    def _repeated(self, opened: "Callable[[], AbstractContextManager[Link]]", work: "Callable[[Link], T]") -> T:
+        end = 0.0
         while True:
             try:
-                with self.transaction(lock=lock) as link:
+                with opened() as link:
                     return work(link)
             except DatabaseError as error:
+                # From the first failure on: a process may have been frozen before, or have waited for a lock.
+                end = end or time.monotonic() + self.patience
                 if error.code != "DBA901" or time.monotonic() >= end:
                     raise
             time.sleep(_PAUSE_SECONDS)
@@ -178,7 +262,8 @@ class Database:
         import psycopg  # noqa: PLC0415 - an extra, and slow to import
 
         try:
-            with self._opened().connection() as link, link.transaction():
+            with self._connection() as link, link.transaction():
+                link.execute(_HELD)
                 if self._leg:
                     check_leg(link, self._leg)
                 if lock:
@@ -186,36 +271,92 @@ class Database:
                     link.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"interlock {lock}",))
                 yield link
         except psycopg.Error as error:
-            raise translated(error, self.address) from error
+            if (known := _translated(error, self.address)) is None:
+                raise
+            raise known from error
+
+    @contextmanager
+    def connection(self) -> "Generator[Link]":
+        """Lend a connection in which each statement is a transaction of its own.
+
+        Raises:
+            DatabaseError: The database cannot be used.
+        """
+        import psycopg  # noqa: PLC0415
+
+        try:
+            with self._connection() as link:
+                yield link
+        except psycopg.Error as error:
+            if (known := _translated(error, self.address)) is None:
+                raise
+            raise known from error
 
     def close(self) -> None:
-        """Give back the connections; the next use opens them again."""
-        pool, self._pool = self._pool, None
-        if pool is not None:
-            pool.close()
+        """Close the connection that is kept; the next transaction opens one."""
+        with self._lock:
+            kept, self._kept = self._kept, None
+        if kept:
+            kept[0].close()
 
-    def _opened(self) -> "ConnectionPool[Connection[dict[str, Any]]]":
-        if self._pool is None:
-            connect = _needed()
-            # One connection by hand first: a pool would only say that it waited in vain.
-            with connect(self.address) as link:
-                if not self._is_checked:
-                    check_tables(link)
-                    self._is_checked = True
-            from psycopg.rows import dict_row  # noqa: PLC0415
-            from psycopg_pool import ConnectionPool  # noqa: PLC0415
+    # One connection is kept between transactions. A pool of psycopg's would connect in threads of its own, whose errors
+    # go to the log, and the caller would learn no more than that it waited in vain.
+    @contextmanager
+    def _connection(self) -> "Generator[Link]":
+        with self._free:
+            with self._lock:
+                kept, self._kept = self._kept, None
+            link = kept[0] if kept else self._connected()
+            try:
+                yield link
+            finally:
+                self._keep(link)
 
-            options = {**_OPTIONS, "row_factory": dict_row}
-            # Nothing is held by a run that waits for a model.
-            self._pool = ConnectionPool(
-                self.address, min_size=0, max_size=4, max_idle=5.0, timeout=10.0, kwargs=options, open=True
-            )
-        return self._pool
+    def _connected(self) -> "Link":
+        link = self._connect(self.address)
+        try:
+            if not self._is_checked:
+                check_tables(link)
+                self._is_checked = True
+        except BaseException:
+            link.close()
+            raise
+        return link
+
+    def _keep(self, link: "Link") -> None:
+        with self._lock:
+            # One that is broken, or was cut off within a transaction, is not idle.
+            if self._kept is None and link.info.transaction_status.name == "IDLE":
+                self._kept = link, time.monotonic()
+                if not self._is_watched:
+                    self._watch(_KEPT_SECONDS)
+                return
+        link.close()
+
+    def _watch(self, seconds: float) -> None:
+        timer = threading.Timer(seconds, self._close_unused)
+        timer.daemon = self._is_watched = True
+        timer.start()
+
+    def _close_unused(self) -> None:
+        with self._lock:
+            self._is_watched = False
+            # One that is in use is watched again when it is given back.
+            left = self._kept[1] + _KEPT_SECONDS - time.monotonic() if self._kept else 0.0
+            if left > 0:
+                self._watch(left)
+        if left <= 0:
+            self.close()
 
 
 _OPTIONS: Final[dict[str, Any]] = {
     "autocommit": True,
     "connect_timeout": 10,
+    # A server that is gone without a word is noticed within half a minute, and not by the defaults of two hours.
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,
     "application_name": "interlock",
     # Prepared statements belong to a session, which PgBouncer gives to others after each transaction.
     "prepare_threshold": None,
@@ -225,10 +366,9 @@ _OPTIONS: Final[dict[str, Any]] = {
 def _needed() -> "Callable[[str], Connection[dict[str, Any]]]":
     try:
         import psycopg  # noqa: PLC0415
-        import psycopg_pool  # noqa: F401, PLC0415  # pyright: ignore[reportUnusedImport]
         from psycopg.rows import dict_row  # noqa: PLC0415
     except ImportError as error:
-        fix = "Install it: pip install 'interlock-orchestrator[postgres]'."
+        fix = "Install it from the checkout: pip install './interlock[postgres]'."
         raise DatabaseError("the project has a database, and the extra `postgres` is not installed", fix) from error
     rows: Any = dict_row
     return lambda address: cast("Link", psycopg.connect(address, row_factory=rows, **_OPTIONS))
@@ -243,7 +383,7 @@ def check_leg(link: "Link", leg: Leg) -> None:
     found = link.execute(
         "SELECT 1 FROM interlock.run JOIN dbos.workflow_status AS w ON w.workflow_uuid = leg "
         "WHERE run = %s AND leg = %s AND w.owner_xid = %s AND w.status = 'PENDING' FOR SHARE OF w",
-        leg,
+        leg[:3],
     ).fetchone()
     if found is None:
         raise LegLost(f"run {leg.run} is not this worker's any more", "Nothing: it goes on elsewhere.")
@@ -271,26 +411,25 @@ def check_tables(link: "Link") -> None:
         raise DatabaseError(message, f"{SETUP} Workers of the version before go on meanwhile.", "DBA905")
     if row["oldest"] > VERSION:
         message = f"the tables have version {row['version']}, which needs a newer Interlock than this one"
-        raise DatabaseError(message, "Upgrade: pip install --upgrade 'interlock-orchestrator[postgres]'.", "DBA905")
+        raise DatabaseError(message, "Upgrade: pip install --upgrade './interlock[postgres]'.", "DBA905")
 
 
-def translated(error: Exception, address: str) -> Exception:
-    """Return the error to raise for one of psycopg; a mistake in our own statements stays what it is."""
-    import psycopg  # noqa: PLC0415
-    from psycopg_pool import PoolClosed, PoolTimeout  # noqa: PLC0415
+def _translated(error: Exception, address: str) -> DatabaseError | None:
+    """Return the error to raise for one of psycopg; None for a mistake in our own statements."""
+    from psycopg import InterfaceError, OperationalError, errors  # noqa: PLC0415
 
     # The server's words name tables, roles and values; libpq's never have the password.
     why = " ".join(str(error).split())[:300]
-    if isinstance(error, psycopg.errors.InsufficientPrivilege):
+    if isinstance(error, errors.InsufficientPrivilege):
         fix = "Give the role its rights: `interlock database setup --roles` prints which."
         return DatabaseError(f"the role may not do this: {why}", fix, "DBA906")
-    if isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
+    if isinstance(error, errors.ReadOnlySqlTransaction):
         fix = "Name the primary server; only pages and `interlock status` may read a replica."
         return DatabaseError(f"the server only reads: {why}", fix, "DBA906")
-    if isinstance(error, (psycopg.errors.DiskFull, psycopg.errors.OutOfMemory)):
+    if isinstance(error, (errors.DiskFull, errors.OutOfMemory)):
         fix = "Free disk space on the server; whatever was cut off is tried again, and nothing that counts is lost."
-        return DatabaseError(f"the server cannot write: {why}", fix, "DBA901")
-    if isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout, PoolClosed)):
+        return DatabaseError(f"the server cannot write: {why}", fix)
+    if isinstance(error, (OperationalError, InterfaceError, errors.IdleInTransactionSessionTimeout)):
         fix = f"Check that the server runs and can be reached: psql '{address}'. Then do the same again."
-        return DatabaseError(f"the database cannot be reached: {why}", fix, "DBA901")
-    return error
+        return DatabaseError(f"the database cannot be reached: {why}", fix)
+    return None

@@ -24,13 +24,16 @@ from interlock.gates.config_tables import (
     LandingConfig,
     Plain,
     PriceConfig,
+    RateConfig,
     RoleConfig,
     RunConfig,
+    ScheduleConfig,
     SourceCall,
     SourceConfig,
     Table,
     TicketsConfig,
     TreesConfig,
+    WorkersConfig,
 )
 from interlock.gates.errors import ConfigError, TreeError, config_problem
 from interlock.gates.patterns import compile_scope
@@ -51,6 +54,9 @@ class Config(Table):
     """A project's whole configuration, read and checked for shape; `registry.build_protocol` checks that it fits.
 
     Args:
+        database: The database that several machines share; see `core.database`. Not part of the fingerprint.
+        workers: The machines that drive runs.
+        schedule: Tasks that workers begin by themselves, by name.
         roster: Whether `[roles]` add to the shipped roster or are the whole of it.
         roles: Role tables by name.
         gates: Gate tables by id.
@@ -71,6 +77,9 @@ class Config(Table):
         path: The file it came from, relative to the root; empty for the defaults. Not part of the fingerprint.
     """
 
+    database: str = ""
+    workers: WorkersConfig = field(default_factory=WorkersConfig)
+    schedule: Mapping[str, ScheduleConfig] = field(default_factory=dict[str, ScheduleConfig])
     roster: Literal["extend", "replace"] = "extend"
     roles: Mapping[str, RoleConfig] = field(default_factory=dict[str, RoleConfig])
     gates: Mapping[str, GateConfig] = field(default_factory=dict[str, GateConfig])
@@ -90,9 +99,10 @@ class Config(Table):
     path: str = field(default="", init=False)
 
     def fingerprint(self) -> str:
-        """Return the digest of every value but `path`, `notify` and `sources`; equal for equal policy."""
+        """Return the digest of every value that decides anything in a run; equal for equal policy."""
         values = asdict(self)
-        del values["path"], values["notify"], values["sources"]
+        for name in ("path", "notify", "database", "workers", "schedule", "sources"):
+            del values[name]
         return fingerprint(values)
 
 
@@ -111,6 +121,9 @@ _MODELS: Final[Mapping[tuple[str, ...], type]] = {
     ("sources", "*"): SourceConfig,
     ("sources", "*", "comment"): SourceCall,
     ("sources", "*", "comments"): SourceCall,
+    ("workers",): WorkersConfig,
+    ("workers", "rates", "*"): RateConfig,
+    ("schedule", "*"): ScheduleConfig,
 }
 
 

@@ -158,6 +158,51 @@ class LandingConfig(Table):
 
 
 @dataclass(frozen=True)
+class RateConfig(Table):
+    """`[workers.rates.PROVIDER]`: how often models of a provider are asked, by all workers together.
+
+    Args:
+        calls: So many steps that ask its models may begin
+        seconds: in so many seconds.
+    """
+
+    calls: Annotated[int, Interval(ge=1, le=10**6)]
+    seconds: Annotated[float, Interval(ge=0.1, le=86_400)] = 60.0
+
+
+@dataclass(frozen=True)
+class WorkersConfig(Table):
+    """`[workers]`: the machines that drive runs of a project with a database.
+
+    Args:
+        remote: A git repository that all of them reach: an address, a path, or the name of a remote.
+        timeout_seconds: A worker that was silent for so long is dead, and its runs go on elsewhere.
+        rates: Limits by provider of models.
+    """
+
+    remote: str = ""
+    timeout_seconds: Annotated[float, Interval(ge=2, le=600)] = 10.0
+    rates: Mapping[str, RateConfig] = field(default_factory=dict[str, RateConfig])
+
+
+@dataclass(frozen=True)
+class ScheduleConfig(Table):
+    """`[schedule.NAME]`: a task that workers begin by themselves.
+
+    Args:
+        cron: When: minute, hour, day of the month, month, day of the week.
+        task: The task file, relative to the root, as it is where a worker runs.
+        timezone: The zone of these times, such as `Europe/Zurich`.
+        land: Whether it lands once it is approved.
+    """
+
+    cron: Annotated[str, MinLen(9)]
+    task: Annotated[str, MinLen(1)]
+    timezone: str = "UTC"
+    land: bool = False
+
+
+@dataclass(frozen=True)
 class EvidenceConfig(Table):
     """`[evidence]`: how Interlock looks at pages.
 

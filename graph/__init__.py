@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from interlock.graph.ending import Prunable, abandon, abandon_ticket, ended_runs, prunable, prune
     from interlock.graph.ending import prune_trees
     from interlock.graph.engine.folder import find_run, list_runs, runs_of, journal_path, journal_run, snapshots_path
-    from interlock.graph.engine.folder import LANDED, state_dir
+    from interlock.graph.engine.folder import LANDED, journal_of, state_dir
+    from interlock.graph.engine.legs import QUEUES, await_legs, workers_alive
     from interlock.graph.errors import ANSWER, CODES as RUN_CODES, COMMENT, GraphError, RULES as RUN_RULES, TREE
     from interlock.graph.errors import RunBusyError, RunDamagedError, TaskError, UnknownRunError
     from interlock.graph.landing.land import land
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from interlock.graph.task.background import Drives
     from interlock.graph.task.build import task_graph
     from interlock.graph.task.candidates import BEFORE_REVIEW, CANDIDATE, CHOSEN, candidates_of, green_of, keep_choice
+    from interlock.graph.task.carried import bring_shown
     from interlock.graph.task.clone import commit_of_changes, target_commit, unsaved
     from interlock.graph.task.comments import Comment, comments, comments_go_to
     from interlock.graph.task.explain import Wait, explain_run, explanation_text, run_summary, status_text, tree_after
@@ -51,6 +53,10 @@ if TYPE_CHECKING:
     from interlock.graph.task.store import RunStore, no_task_run
     from interlock.graph.task.task import PLACEHOLDER, Task, load_task, task_from_mapping
     from interlock.graph.task.trees import HandOver, content_of, earlier_runs, hand_overs, put_back_of
+    from interlock.graph.team.asking import needed, submit
+    from interlock.graph.team.moving import migrate
+    from interlock.graph.team.overview import Overview, overview
+    from interlock.graph.team.schema import roles_sql, set_up, setup_sql
     from interlock.graph.ticket.build import pipeline_graph
     from interlock.graph.ticket.contract import MinimalResponse, MinimalTicket, RunStatus, Ticket, TicketResponse
     from interlock.graph.ticket.explain import all_summaries, explain_ticket
@@ -75,6 +81,7 @@ __all__ = [
     "MINIMAL_FIELDS",
     "PLACEHOLDER",
     "POC",
+    "QUEUES",
     "RUN_CODES",
     "RUN_RULES",
     "SPECS",
@@ -98,6 +105,7 @@ __all__ = [
     "MinimalResponse",
     "MinimalTicket",
     "Outcome",
+    "Overview",
     "PipelineSpec",
     "Policy",
     "Prunable",
@@ -127,9 +135,11 @@ __all__ = [
     "all_summaries",
     "answer_question",
     "answers",
+    "await_legs",
     "base_faults",
     "base_of",
     "blocker_text",
+    "bring_shown",
     "candidates_of",
     "case_of",
     "check_evidence",
@@ -159,6 +169,7 @@ __all__ = [
     "hand_overs",
     "hold",
     "in_git",
+    "journal_of",
     "journal_path",
     "journal_run",
     "keep_choice",
@@ -170,11 +181,14 @@ __all__ = [
     "load_task",
     "log_of",
     "make_policy",
+    "migrate",
     "move",
+    "needed",
     "new_task",
     "no_comment",
     "no_task_run",
     "outcome_of",
+    "overview",
     "parse_head",
     "pipeline_graph",
     "pipeline_mermaid",
@@ -191,10 +205,13 @@ __all__ = [
     "queue_of",
     "restoring",
     "rework_pull",
+    "roles_sql",
     "route",
     "run_summary",
     "runs_of",
     "sealing_error",
+    "set_up",
+    "setup_sql",
     "snapshots_path",
     "staffed",
     "start_apart",
@@ -202,6 +219,7 @@ __all__ = [
     "state_dir",
     "status_mermaid",
     "status_text",
+    "submit",
     "summary_text",
     "target_commit",
     "task_from_mapping",
@@ -216,6 +234,7 @@ __all__ = [
     "view_run",
     "with_files",
     "work_text",
+    "workers_alive",
 ]
 
 PUBLIC_MODULES: Final = ("app", "board", "feed")

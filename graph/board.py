@@ -142,7 +142,7 @@ class Board:
         """
         if fresh or self._looked is None or time.monotonic() - self._looked[0] >= _FRESH_SECONDS:
             found = None
-            if os.path.exists(place.find(str(self.root)).store_path):  # noqa: PTH110 - a text, as in the whole package
+            if place.is_used(place.find(str(self.root))):
                 with calls(self.root) as mine:
                     found = mine.current_state(_SINCE_MINUTES)
                     self._names = {key_of(mine.caller.name), key_of(identity.person(os.environ))}

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from interlock.core.files import write_atomically
+from interlock.core.database import database_of
 from interlock.gates.sealed import Store, place_of
 from interlock.graph.daily import landing
-from interlock.graph.engine.folder import ABANDONED, PRUNED, beside_run, journal_path, list_runs
+from interlock.graph.engine import legs
+from interlock.graph.engine.folder import ABANDONED, BEGIN, PRUNED, beside_run, journal_of, list_runs
 from interlock.graph.errors import RunDamagedError
 from interlock.graph.landing.queue import queue_of
 from interlock.graph.task.clone import remove_trees
@@ -22,7 +23,6 @@ from interlock.graph.task.runs import Graphs, notify_of, view_run
 from interlock.graph.task.scope_leases import clear
 from interlock.graph.task.store import RunStore
 from interlock.graph.ticket.tickets import Tickets
-from interlock.journal import Journal
 
 _DAY_SECONDS: Final = 24 * 60 * 60
 _MADE_ANEW: Final = ("results", "setup", "bytecode")
@@ -72,20 +72,23 @@ def abandon(root: Path, run_id: str) -> bool:
 
     Raises:
         UnknownRunError: There is no such run.
-        RunBusyError: A process drives it at this moment.
+        RunBusyError: A process drives it at this moment; where workers do, that ends.
         RunDamagedError: It cannot be read back.
     """
     store = RunStore(root, run_id)
+    if (database := database_of(root)) is not None:
+        # From then on its process writes nothing, and its worker ends it.
+        legs.cancel(database, run_id)
     with store.locked():
         view = view_run(run_id, root=root)
         end_left_agents(store)
         open_before = not view.abandoned and view.phase != "done"
         if open_before:
             data = {"status": view.status, "attempt": view.values.get("attempt", 0)}
-            Recorder(Journal(journal_path(root))).keep(run_id, ABANDONED, ABANDONED, data)
+            Recorder(journal_of(root)).keep(run_id, ABANDONED, ABANDONED, data)
             # The line first: a kill between the two leaves a run that can be abandoned again, and never one that
             # ended unsaid.
-            write_atomically(store.folder / ABANDONED, b"")
+            store.keep(ABANDONED, b"")
         if view.policy.reserve:
             clear(root, run_id, view.task)
     if open_before:
@@ -166,7 +169,7 @@ def prune(root: Path, found: Prunable) -> None:
 
 def prune_trees(root: Path, *, dry_run: bool = False) -> list[tuple[Path, int]]:
     """Remove the trees that no run needs and nobody works in, and return each with its size in bytes."""
-    journal, needed = Journal(journal_path(root)), set[str]()
+    journal, needed = journal_of(root), set[str]()
     for run_id in list_runs(root, "runs"):
         with suppress(RunDamagedError):
             if not landing(journal.entries(beside_run(run_id))):
@@ -209,9 +212,10 @@ def remove(root: Path, run_id: str) -> None:
     """
     store = RunStore(root, run_id)
     with store.locked():
-        journal = Journal(journal_path(root))
+        journal = journal_of(root)
         end = journal.head(run_id)
         data = {} if end is None else {"seq": end.seq, "hash": end.hash}
         # First the line, then the folder: `verify` has no checkpoint any more and goes by what stands here.
         journal.append(beside_run(run_id), PRUNED, PRUNED, data)
+        store.drop(BEGIN)  # for other machines
         shutil.rmtree(store.folder)

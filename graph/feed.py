@@ -15,9 +15,9 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 
 from interlock.agents.ask import agent_of_run
 from interlock.core.text import whole
-from interlock.graph.engine.folder import LANDED, beside_run, journal_path, journal_run
+from interlock.graph.engine.folder import LANDED, beside_run, journal_of, journal_run
 from interlock.graph.task.machine import failed_gates
-from interlock.journal import Entry, Journal
+from interlock.journal import Entry
 from interlock.reservations import JOURNAL_RUN as RESERVATIONS
 
 Kind: TypeAlias = Literal["task", "ticket"]
@@ -231,7 +231,7 @@ class Feed:
     """
 
     def __init__(self, root: Path) -> None:
-        self.journal = Journal(journal_path(root))
+        self.journal = journal_of(root)
         self.rows: dict[str, Row] = {}
         self.lines: list[Line] = []
         self.lines_of: dict[str, list[Line]] = {}

@@ -13,9 +13,11 @@ from interlock.graph.engine.folder import (
     PRUNED,
     beside_run,
     is_beside,
+    journal_of,
     journal_path,
     journal_run,
     list_runs,
+    snapshots_of,
     snapshots_path,
 )
 from interlock.graph.errors import HEAD, GraphError, RunDamagedError
@@ -121,6 +123,10 @@ def verify_journal(root: Path, heads: Iterable[tuple[str, Head]] = ()) -> Verifi
     # The checkpoints are read before the journal: what a run writes meanwhile lies behind its head, which is allowed.
     views = kept_views(root, lambda run, error: damaged.append(_unread(run, error)))
     tickets, seen = _tickets(root, damaged)
+    # With a database the files are copies, and complete from here on; below they are read as any other.
+    unlike = [
+        found for journal in (journal_of(root), snapshots_of(root)) if (found := journal.difference()) is not None
+    ]
     logged = os.path.lexists(snapshots_file)
     if not (views or tickets or damaged or given or logged or os.path.lexists(path)):
         return Verification(str(path), (), 0, 0, 0, 0, untouched=True)
@@ -156,12 +162,12 @@ def verify_journal(root: Path, heads: Iterable[tuple[str, Head]] = ()) -> Verifi
     found += [item._replace(path=str(snapshots_file)) for item in of_snapshots]
     return Verification(
         str(path),
-        (*found, *damaged),
+        (*found, *unlike, *damaged),
         lines,
         runs=len(names - of_tickets - {RESERVATIONS}),
         tickets=len(of_tickets),
         heads=len({*kept, *given, *map(journal_run, tickets)}),
-        damaged=bool(found),
+        damaged=bool(found or unlike),
         carried=tuple(carried),
     )
 

@@ -12,6 +12,7 @@ from interlock.core.rule import Rule, error_rule, rules
 CODE: Final = r"[A-Z]{3,4}\d{3}"
 """What a code looks like."""
 _WITH_ERRORS: Final = (
+    "core.database",
     "redaction",
     "agents.ask",
     "graph.errors",
@@ -42,6 +43,7 @@ ONLY_A_PERSON: Final = error_rule(
 def catalog() -> dict[str, Rule]:
     """Return each code with its row, in the order of the codes."""
     from interlock.agents.file_refusals import RULES as FILES  # noqa: PLC0415
+    from interlock.core.database import CODES as DATABASE  # noqa: PLC0415
     from interlock.envelope.rules import RULES as ENVELOPE  # noqa: PLC0415 - and below: few ask, and all tables cost
     from interlock.gates.codes import CODES as GATES  # noqa: PLC0415
     from interlock.graph import RUN_CODES, TICKET_RULES  # noqa: PLC0415
@@ -52,7 +54,7 @@ def catalog() -> dict[str, Rule]:
     from interlock.reservations import rules as reservations  # noqa: PLC0415
     from interlock.server import rules as server  # noqa: PLC0415
 
-    tables = (GATES, RUN_CODES, TICKET_RULES, INSTALL, JOURNAL, FILES, NOTIFY, server.CODES, server.RULES)
+    tables = (GATES, RUN_CODES, TICKET_RULES, INSTALL, JOURNAL, FILES, NOTIFY, DATABASE, server.CODES, server.RULES)
     leases = {code: (title, reservations.REMEDIES[code]) for code, title in reservations.RULES.items()}
     tables += (rules(leases, reservations.SOURCE),)
     rows = [*_of_errors(), *ENVELOPE, *RUNS, UNREADABLE, ONLY_A_PERSON]

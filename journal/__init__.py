@@ -13,6 +13,8 @@ from typing import Final
 from interlock.journal.errors import RULES, JournalError
 from interlock.journal.line import MAX_DEPTH, MAX_LINE_BYTES, Entry, Head, canonical, not_json
 from interlock.journal.log import Journal
+from interlock.journal.project import journal_of, path_of
+from interlock.journal.shared import Upstream
 from interlock.journal.verification import verify
 
 __all__ = [
@@ -23,8 +25,11 @@ __all__ = [
     "Head",
     "Journal",
     "JournalError",
+    "Upstream",
     "canonical",
+    "journal_of",
     "not_json",
+    "path_of",
     "verify",
 ]
 

@@ -54,6 +54,14 @@ RULES: Final = rules(
             "The journal can be written.",
             "Free some space or repair the disk, then repeat the append: nothing was acknowledged.",
         ),
+        "JRN741": (
+            "A copy of the journal is what the database has.",
+            "Run `interlock verify`: it says where they differ. Move the file aside, and it is copied anew.",
+        ),
+        "JRN742": (
+            "A journal is put into a database that has no other lines.",
+            "Name an empty database; or move the file aside, if the lines of the database are the right ones.",
+        ),
     }
 )
 """What must hold and what to do, for each code."""

@@ -14,6 +14,8 @@ _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _APPEND = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _BLOCK_BYTES = 1024 * 1024
 """How much is read at once of a file that is searched."""
+_END_BYTES = 64 * 1024
+"""How much is read at once from the end, where the last line ends."""
 
 
 @contextmanager
@@ -51,7 +53,7 @@ def open_for_append(path: Path, *, create: bool) -> Generator[int, None, None]:
 def whole(fd: int, size: int) -> int:
     """Return where the last whole line before a byte offset ends; 0 when there is none."""
     while size:
-        start = max(0, size - _BLOCK_BYTES)
+        start = max(0, size - _END_BYTES)
         # From the end, block by block: the last newline is nearly always in the last block.
         newline = os.pread(fd, size - start, start).rfind(b"\n")
         if newline >= 0:
@@ -95,7 +97,7 @@ def number(fd: int, offset: int) -> int:
     return 1 + sum(block.count(b"\n") for block in blocks)
 
 
-def write(fd: int, lines: bytes, path: Path) -> None:
+def write(fd: int, lines: bytes | bytearray, path: Path) -> None:
     """Append whole lines with one write and wait until they are on the disk; on failure take them back.
 
     Raises:
@@ -127,6 +129,18 @@ def sync(fd: int, path: Path) -> None:
         os.fsync(fd)
     except OSError as error:
         raise _unwritten(path, str(error.strerror)) from error
+
+
+def make_folder(path: Path) -> None:
+    """Make the folder of a journal.
+
+    Raises:
+        JournalError: when it cannot be made.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise JournalError("JRN721", f"the folder cannot be made: {error.strerror}", path=path) from error
 
 
 def sync_folder(path: Path) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from interlock.core.finding import Finding
 from interlock.journal import files
@@ -24,7 +24,11 @@ from interlock.journal.line import (
     make,
     not_json,
 )
+from interlock.journal.shared import LOCK, Upstream
 from interlock.redaction import redactor_for
+
+if TYPE_CHECKING:
+    from interlock.core.database import Link
 
 
 def _now() -> datetime:
@@ -38,20 +42,27 @@ class Journal:
     returns. What was read once is remembered, so the cost of an append does not grow with the file. A journal
     that was cut or replaced is refused from then on, and so is a run with a line that was edited.
 
+    With an upstream the file is a copy, which each call first brings up to date, and an event is written when the
+    database has committed it. Each method then also raises `DatabaseError`, and `JRN741` where the copy is another.
+
     The first use of a run searches the file for its lines and checks each in full; what other runs wrote before is
     passed over unread. `verify` reads everything.
 
     Args:
         path: The file; it and its folder are made by the first append. It must not be a symbolic link.
         clock: Gives the present time with a zone.
+        upstream: Where the lines are, if the file is a copy of them.
 
     Raises:
         JournalError: the file is not what was written to it (from `entries` at the first such line), or the arguments
             or the path cannot be accepted (JRN721, JRN732).
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, clock: Callable[[], datetime] = _now) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], upstream: Upstream | None = None, *, clock: Callable[[], datetime] = _now
+    ) -> None:
         self.path = Path(path)
+        self.upstream = upstream
         self._clock = clock
         self._mutex = threading.Lock()
         # The runs that were asked for, up to byte `_offset`.
@@ -99,10 +110,12 @@ class Journal:
         if not wanted:
             return ()
         with self._mutex:
+            if self.upstream is not None:
+                return self._extend_shared(self.upstream, run, wanted, at)
             # Recreating a file that this object has read would silently lose its events.
             create = self._inode is None
             if create:
-                self._make_folder()
+                files.make_folder(self.path)
             try:
                 with files.open_for_append(self.path, create=create) as fd:
                     if create:
@@ -132,6 +145,7 @@ class Journal:
             JournalError: At the first line that is not what was written; or no line ends there, since the file was cut,
                 replaced, or removed (JRN723).
         """
+        self.pull()
         try:
             with files.open_for_reading(self.path) as (fd, size):
                 # A position from before the file was cut or replaced would begin in the middle of a line.
@@ -157,8 +171,18 @@ class Journal:
         """Name every run, in the order of their first events; reads the whole file."""
         return tuple(dict.fromkeys(entry.run for entry in self._entries()))
 
+    def pull(self) -> None:
+        """Bring the file up to date, if it is a copy."""
+        if self.upstream is not None:
+            self.upstream.pull(self.path)
+
+    def difference(self) -> Finding | None:
+        """Bring the file up to date, if it is a copy, and return the first line that the database has otherwise."""
+        return None if self.upstream is None else self.upstream.difference(self.path)
+
     def _entries(self) -> Iterator[Entry]:
         chain = Chain()
+        self.pull()
         try:
             with files.open_for_reading(self.path) as (fd, size):
                 for offset, raw in files.read_lines(fd, 0, files.whole(fd, size)):
@@ -185,11 +209,31 @@ class Journal:
             return entries
         if self._offset < size:
             os.ftruncate(fd, self._offset)  # a fragment of a writer that was killed; it was never acknowledged
+        self._write(fd, lines)
+        return entries
+
+    def _extend_shared(self, upstream: Upstream, run: str, events: Sequence[Event], at: str) -> tuple[Entry, ...]:
+        def work(link: "Link") -> tuple[tuple[Entry, ...], list[tuple[Entry, bytes]]]:
+            with upstream.opened(link, self.path) as fd:
+                self._catch_up(fd, os.fstat(fd).st_size)
+                entries, lines = self._stage(fd, run, events, at)
+            if lines:
+                upstream.insert(link, self._offset, [line for _, line in lines])
+            return entries, lines
+
+        entries, lines = upstream.database.transact(work, lock=LOCK)
+        if lines:
+            with files.open_for_append(self.path, create=True) as fd:
+                # Whoever brought the copy up to date since the commit has written them.
+                if os.fstat(fd).st_size == self._offset:
+                    self._write(fd, lines)
+        return entries
+
+    def _write(self, fd: int, lines: Sequence[tuple[Entry, bytes]]) -> None:
         files.write(fd, b"".join(line for _, line in lines), self.path)
         for entry, line in lines:
             self._chain.adopt(entry, self._offset)
             self._offset += len(line)
-        return entries
 
     def _stage(
         self, fd: int, run: str, events: Sequence[Event], at: str
@@ -235,15 +279,10 @@ class Journal:
     def _stamp(self) -> str:
         return self._clock().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
-    def _make_folder(self) -> None:
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise self._error("JRN721", f"the folder cannot be made: {error.strerror}") from error
-
     @contextmanager
     def _reading(self) -> Generator[int | None, None, None]:
         """Read what is new and hold the file open; None when there is no journal yet."""
+        self.pull()
         try:
             with files.open_for_reading(self.path) as (fd, size):
                 self._catch_up(fd, size)
@@ -258,7 +297,10 @@ class Journal:
         # Another file under the same name may hold other lines at the same offsets.
         inode = (status.st_dev, status.st_ino)
         if self._inode not in {None, inode}:
-            raise self._damaged("the file was replaced by another")
+            if self.upstream is None:
+                raise self._damaged("the file was replaced by another")
+            # It was moved aside and copied anew.
+            self._chain, self._offset, self._inode = Chain(), 0, None
         if size < self._offset:
             raise self._damaged(f"the file was cut: {size} bytes, {self._offset} had been read")
         end = files.whole(fd, size)

@@ -25,7 +25,10 @@ if TYPE_CHECKING:
     from interlock.reservations.service import Reservations, open_reservations, open_runtime
     from interlock.reservations.shared_files import is_ticket_file
     from interlock.reservations.status import leave_queue
-    from interlock.reservations.store.outbox import JOURNAL_RUN, drain_events, journal_of
+    from interlock.reservations.store.choice import store_at
+    from interlock.reservations.store.copying import copy_rows
+    from interlock.reservations.store.outbox import JOURNAL_RUN, drain_events
+    from interlock.reservations.store.postgres import TABLES as POSTGRES_TABLES
     from interlock.reservations.store.records import Agent, Lease, Message, Negotiation, Waiter, iso, key_of, replace
     from interlock.reservations.store.sqlite import SqliteStore, to_read
     from interlock.reservations.store.sqlite_rows import STORE_FORMAT, Transaction
@@ -39,6 +42,7 @@ __all__ = [
     "KEPT_SUFFIX",
     "MAX_ANSWER_BYTES",
     "MAX_ETA_MINUTES",
+    "POSTGRES_TABLES",
     "SHORT_ID_CHARS",
     "STORE_FORMAT",
     "Agent",
@@ -64,13 +68,13 @@ __all__ = [
     "bounded",
     "check_commits",
     "commit",
+    "copy_rows",
     "drain_events",
     "git_hook",
     "guarded",
     "is_ticket_file",
     "is_watched",
     "iso",
-    "journal_of",
     "key_of",
     "leave_queue",
     "look_now",
@@ -80,6 +84,7 @@ __all__ = [
     "review_command",
     "span",
     "state_of",
+    "store_at",
     "to_read",
     "typed",
 ]

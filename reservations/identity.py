@@ -18,7 +18,7 @@ from interlock.reservations import process
 from interlock.reservations.store.records import AgentKind
 
 if TYPE_CHECKING:
-    from interlock.reservations.store.sqlite import SqliteStore
+    from interlock.reservations.store.choice import Store
 
 NAMES: Final = ("INTERLOCK_AGENT_ID", "INTERMUTE_AGENT_ID")
 SESSION: Final = "CLAUDE_SESSION_ID"
@@ -41,7 +41,7 @@ class Known(Record):
 
 
 def who(
-    env: Mapping[str, str], store: "SqliteStore", session_id: str = "", client: str = "claude", *, via: str = ""
+    env: Mapping[str, str], store: "Store", session_id: str = "", client: str = "claude", *, via: str = ""
 ) -> Known:
     """Return the agent and its process.
 
@@ -96,7 +96,7 @@ def _given(env: Mapping[str, str]) -> str:
     return next((name for variable in NAMES if (name := env.get(variable, "").strip())), "")
 
 
-def _bound(store: "SqliteStore") -> Known | None:
+def _bound(store: "Store") -> Known | None:
     """Return what is stored for the nearest ancestor; none above the first init, which strangers share."""
     above = _above()
     machine = process.host()

@@ -6,12 +6,15 @@ inside another one is a project of its own, with a store of its own. What is hel
 
 import os
 from collections.abc import Iterator
+from functools import cache
 from typing import Final
 
 from interlock.core.project import PROJECT, find_root, is_marked, upwards
 from interlock.core.record import Record
 
 STORE: Final = "reservations.sqlite"
+_DATABASE: Final = "INTERLOCK_DATABASE"
+"""What `core.database` has as well, which a hook has no time to import."""
 
 
 class Place(Record):
@@ -44,6 +47,34 @@ def at(root: str) -> Place:
     return _place(root, _common(root))
 
 
+def has_database(found: Place) -> bool:
+    """Return whether the reservations of a project are in a database that several machines share; see `core.database`.
+
+    All worktrees go by the configuration of the main one, as for their settings. Hooks ask this at each call.
+    """
+    given = os.environ.get(_DATABASE)
+    return _names_database(main_root(found.root)) if given is None else bool(given)
+
+
+@cache
+def _names_database(main: str) -> bool:
+    try:
+        with open(os.path.join(main, "interlock.toml"), "rb") as file:
+            may_name = b"database" in file.read()
+    except OSError:
+        return False
+    if not may_name:
+        return False
+    from interlock.core.database import address_of  # noqa: PLC0415 - slow to import
+
+    return bool(address_of(main))
+
+
+def is_used(found: Place) -> bool:
+    """Return whether anything may be reserved in a project: on this machine or, with a database, on another one."""
+    return os.path.lexists(found.store_path) or has_database(found)
+
+
 def git_dir_of(root: str) -> str:
     """Return the folder of git's that belongs to the top of a checkout, linked worktrees and submodules included."""
     return os.path.realpath(_git_folder(root) or os.path.join(root, ".git"))
@@ -71,8 +102,8 @@ def around(path: str, here: Place) -> list[Place]:
 
     The file alone decides to which it belongs, so that all agents find one store: to the innermost git checkout around
     it, else to the nearest folder upwards with one of our marks, else to the folder that the agent works in. What
-    `INTERLOCK_PROJECT` names goes before, for what is in it. The others follow, as far as they have a store or are
-    where the agent works. The path is absolute, in a folder without symbolic links, and may not exist yet.
+    `INTERLOCK_PROJECT` names goes before, for what is in it. The others follow, as far as they are used or are where
+    the agent works. The path is absolute, in a folder without symbolic links, and may not exist yet.
     """
     rows = upwards_of(_folder(os.path.realpath(os.path.dirname(path))))
     is_here = inside(here.root, path)
@@ -85,7 +116,7 @@ def around(path: str, here: Place) -> list[Place]:
     first = rows[0].store_path if rows else ""
     stores = {first, here.store_path if is_here else first}
     order = dict.fromkeys(row.store_path for row in rows)
-    return [kept[store] for store in order if store in stores or os.path.lexists(store)]
+    return [kept[store] for store in order if store in stores or is_used(kept[store])]
 
 
 def links(path: str) -> tuple[str, ...]:

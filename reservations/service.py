@@ -13,7 +13,7 @@ from interlock.reservations.git.checkouts import unsaved
 from interlock.reservations.leases import calls
 from interlock.reservations.leases.runtime import Caller, Context, Runtime
 from interlock.reservations.messages import negotiation, response, sending
-from interlock.reservations.store.sqlite import SqliteStore
+from interlock.reservations.store.choice import store_at
 from interlock.reservations.versions import flight, watch
 
 LOOK_SECONDS: Final = 1.0
@@ -65,7 +65,7 @@ class Reservations(Context):
 def open_runtime(found: place.Place) -> Runtime:
     """Return the runtime of a project."""
     return Runtime(
-        SqliteStore(found.store_path),
+        store_at(found),
         settings.read(found.root),
         is_running=process.is_running,
         dirty=partial(unsaved, seconds=LOOK_SECONDS),

@@ -26,6 +26,8 @@ URGENT_TIMEOUT_MINUTES: Final = 5
 """How long the holder has to answer an urgent request (Negotiation PRD F5)."""
 NEGOTIATION_POLL_SECONDS: Final = 0.02
 """How often a waiting call looks whether the store has changed."""
+SHARED_POLL_SECONDS: Final = 0.2
+"""The same where the store is a database on the network."""
 
 NEVER: Final = "never"
 

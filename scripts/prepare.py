@@ -1,4 +1,4 @@
-"""The set-up of a checkout: its virtual environment, its packages, and a browser when the machine has none.
+"""The set-up of a checkout: its virtual environment, its packages, and what its tests need of Debian.
 
 Run by `scripts/prepare` with the standard library alone. A second run finds everything done and prints nothing.
 """
@@ -34,6 +34,8 @@ STAMP: Final = "interlock-stamp"
 """The file that holds the digest of what was installed."""
 BROWSER_PACKAGES: Final = ("chromium-headless-shell", "fonts-dejavu-core")
 SANDBOX_PACKAGES: Final = ("bubblewrap",)
+SERVERS: Final = Path("/usr/lib/postgresql")
+"""Where Debian puts the programs of each version of PostgreSQL."""
 
 _NET: Final = (
     "check the network and pip's configuration (`python3 -m pip config list`), then run the same command again"
@@ -54,6 +56,7 @@ except CollectorError as error:
 def main(arguments: Sequence[str]) -> None:
     """Set up what the arguments name: one of the steps, or a program of npm."""
     steps = {"packages": packages, "browser": browser, "clients": clients, "langgraph": langgraph, "sandbox": sandbox}
+    steps["database"] = database
     steps |= {name: partial(program, name) for name in ("claude", "codex", "gemini", "jest", "vitest")}
     if not arguments or any(name not in steps for name in arguments):
         _stop(f"say what to prepare: {', '.join(steps)}", f"run `sh scripts/prepare {' '.join(steps)}`")
@@ -151,6 +154,31 @@ def sandbox() -> None:
             _install_debian(SANDBOX_PACKAGES)
         except SystemExit:
             print("  going on without it: the tests of isolation will be skipped", file=sys.stderr)
+
+
+def database() -> None:
+    """Install PostgreSQL and PgBouncer on Debian, as root, unless they are there; without them their tests are skipped.
+
+    The tests start servers of their own, so the services that the packages bring are stopped and stay off. One that was
+    there before is left as it was.
+    """
+    missing = [] if any(SERVERS.glob("*/bin/initdb")) else ["postgresql"]
+    if shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin") is None:
+        missing.append("pgbouncer")
+    if not missing:
+        return
+    without = f"  going on without {' and '.join(missing)}: tests that need that will be skipped"
+    if not _may_install():
+        print(f"{without}\n  fix: install it (Debian: apt-get install {' '.join(missing)})", file=sys.stderr)
+        return
+    try:
+        _install_debian(missing)
+    except SystemExit:
+        print(without, file=sys.stderr)
+        return
+    for name in missing:
+        for stop in (["service", name, "stop"], ["update-rc.d", name, "disable"]):
+            subprocess.run(stop, capture_output=True, check=False)
 
 
 def _may_install() -> bool:

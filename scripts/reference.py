@@ -32,6 +32,7 @@ PREFIXES: Final = {
     "CFG": "Configuration",
     "CLI": "Files that `validate-envelope` reads",
     "COL": "Collectors and commands of gates",
+    "DBA": "The database of several machines",
     "ENV": "Envelopes",
     "EVD": "Evidence",
     "HELD": "Held-out checks",

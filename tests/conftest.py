@@ -6,12 +6,15 @@ import signal
 import sys
 from collections.abc import Generator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
 
 from interlock.reservations import place
+
+if TYPE_CHECKING:
+    from tests.postgres import Server
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -162,3 +165,33 @@ def corpus() -> Path:
     if not folder.is_dir():
         pytest.skip("no corpus here: set INTERLOCK_CORPUS")
     return folder
+
+
+@pytest.fixture(scope="session")
+def postgres() -> "Generator[Server]":
+    """Give a running PostgreSQL, or skip the test where none is installed; see tests/postgres.py."""
+    pytest.importorskip("psycopg", reason="the extra `postgres` is not installed")
+    from tests.postgres import running_server
+
+    with running_server() as server:
+        yield server
+
+
+@pytest.fixture
+def postgres_database(postgres: "Server") -> Generator[str]:
+    """Give the address of a fresh database."""
+    postgres.start()
+    with postgres.database() as address:
+        yield address
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: "pytest.CallInfo[None]"
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Show what the server of PostgreSQL wrote below a failure of a test that uses it."""
+    report = yield
+    server = getattr(item, "funcargs", {}).get("postgres")
+    if report.failed and server is not None:
+        report.sections.append(("PostgreSQL", server.tail()))
+    return report

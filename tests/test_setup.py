@@ -183,3 +183,51 @@ def test_as_root_on_debian_bubblewrap_is_installed_where_that_is_possible(
     assert ("fix: " in done[0].stderr, bool(done[1].stderr)) == (not works, not works)
     asked = [line.rpartition(" ")[2] for line in calls.read_text().splitlines()]
     assert asked == ["update", "bubblewrap"] * (1 if works else 2)
+
+
+@pytest.mark.skipif(not Path("/etc/debian_version").exists() or os.geteuid() != 0, reason="needs root on Debian")
+@pytest.mark.parametrize("missing", [("postgresql", "pgbouncer"), ("pgbouncer",)], ids="+".join)
+def test_as_root_on_debian_a_missing_database_is_installed_and_its_service_stays_off(
+    checkout: Path, tmp_path: Path, missing: tuple[str, ...]
+) -> None:
+    tools, calls, servers = tmp_path / "tools", tmp_path / "calls", tmp_path / "servers"
+    tools.mkdir()
+    for name in ("cat", "chmod", "dirname", "mkdir", "touch"):
+        (tools / name).symlink_to(str(shutil.which(name)))
+    for name in ("apt-get", "service", "update-rc.d"):
+        tool = tools / name
+        tool.write_text(
+            f'#!/bin/sh\necho "${{0##*/}} $*" >> {calls}\n'
+            f'case "$*" in *" install "*) mkdir -p {servers}/15/bin; touch {servers}/15/bin/initdb {tools}/pgbouncer\n'
+            f"chmod +x {tools}/pgbouncer;; esac\n"
+        )
+        tool.chmod(0o755)
+    program = checkout / "scripts" / "prepare.py"
+    text = program.read_text().replace('"/usr/lib/postgresql"', f'"{servers}"').replace("/usr/sbin", "/nowhere")
+    program.write_text(text)
+    if "postgresql" not in missing:
+        (servers / "13" / "bin").mkdir(parents=True)
+        (servers / "13" / "bin" / "initdb").touch()
+    done = [_prepare(checkout, "database", PATH=str(tools)) for _ in range(2)]
+    assert [row.returncode for row in done] == [0, 0]
+    assert done[1].stderr == ""
+    update, install, *services = calls.read_text().splitlines()
+    assert update.endswith(" update")
+    assert install.endswith(" ".join(("--no-install-recommends", *missing)))
+    turned_off = [call for name in missing for call in (f"service {name} stop", f"update-rc.d {name} disable")]
+    assert services == turned_off
+
+
+def test_without_the_right_to_install_a_database_the_set_up_says_what_to_install(
+    checkout: Path, tmp_path: Path
+) -> None:
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for name in ("cat", "dirname"):
+        (tools / name).symlink_to(str(shutil.which(name)))
+    program = checkout / "scripts" / "prepare.py"
+    program.write_text(program.read_text().replace('"/usr/lib/postgresql"', f'"{tmp_path}"').replace("/usr/sbin", "/x"))
+    done = _prepare(checkout, "database", PATH=str(tools))
+    assert done.returncode == 0
+    assert "fix: " in done.stderr
+    assert "postgresql pgbouncer" in done.stderr

@@ -12,8 +12,10 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
+_WRITTEN = os.O_WRONLY | os.O_CREAT | os.O_APPEND
 _FORKSERVER = multiprocessing.get_context("forkserver")
 _FORKSERVER.set_forkserver_preload(["tests.warm_imports"])
 
@@ -51,6 +53,25 @@ def script(path: Path, *arguments: str, timeout: float = 120) -> subprocess.Comp
     return _process([str(path), *arguments], Path.cwd(), b"", None, timeout)
 
 
+def started(line: list[str], folder: Path, env: Mapping[str, str], log: Path) -> BaseProcess:
+    """Start a command of ours in a folder and a session of its own, and return its process; `log` has what it says.
+
+    Args:
+        line: The command and its arguments.
+        folder: The working folder.
+        env: Its whole environment.
+        log: A file to append to.
+    """
+    process = _FORKSERVER.Process(target=_serve, args=(line, str(folder), dict(env), os.fspath(log)))
+    process.start()
+    return process
+
+
+def _serve(line: list[str], folder: str, environment: dict[str, str], log: str) -> None:
+    os.setsid()
+    _become(line, folder, environment, [os.devnull, log, log])
+
+
 def _process(
     line: list[str], folder: Path, stdin: bytes, env: Mapping[str, str] | None, timeout: float
 ) -> subprocess.CompletedProcess[str]:
@@ -72,9 +93,7 @@ def _process(
 
 def _become(line: list[str], folder: str, environment: dict[str, str], streams: list[str]) -> None:
     """Turn this process into the command or the script."""
-    for number, (path, flags) in enumerate(
-        zip(streams, (os.O_RDONLY, os.O_WRONLY | os.O_CREAT, os.O_WRONLY | os.O_CREAT), strict=True)
-    ):
+    for number, (path, flags) in enumerate(zip(streams, (os.O_RDONLY, _WRITTEN, _WRITTEN), strict=True)):
         handle = os.open(path, flags, 0o600)
         os.dup2(handle, number)
         if handle > 2:

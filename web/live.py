@@ -6,6 +6,7 @@ page does: so a browser that comes back, to this server or to its successor, kno
 
 import asyncio
 import os
+import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Final
@@ -19,6 +20,8 @@ from interlock.web.projects import Project, Site
 
 LOOK_SECONDS: Final = 0.05
 """How often a journal is looked at while pages are open: one call of the system."""
+COPY_SECONDS: Final = 1.0
+"""How often a database is asked what other machines have written."""
 KEEP_SECONDS: Final = 15.0
 """So often a silent stream sends a comment, and asks whether its session is still open."""
 MAX_STREAMS: Final = 200
@@ -66,8 +69,13 @@ class Live:
 
     async def _look(self) -> None:
         """Look at the journals while anybody waits."""
-        seen = ""
+        seen, shared = "", [project for project in self._site.projects.values() if project.is_shared]
+        copied_at = time.monotonic()
         while self._watchers and not self._ended:
+            if shared and time.monotonic() - copied_at >= COPY_SECONDS:
+                copied_at = time.monotonic()
+                for project in shared:
+                    await asyncio.to_thread(project.copy)
             now = self.now()
             if now != seen:
                 seen = now

@@ -4,7 +4,7 @@ import re
 import traceback
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Final
@@ -12,6 +12,7 @@ from typing import Final
 from jinja2 import UndefinedError
 
 from interlock import graph
+from interlock.core.database import address_of
 from interlock.core.errors import InterlockError
 from interlock.graph.board import Board
 from interlock.graph.feed import Row
@@ -57,6 +58,16 @@ class Project(Board):
     def title(self) -> str:
         """The folder's name."""
         return self.root.name or str(self.root)
+
+    @cached_property
+    def is_shared(self) -> bool:
+        """Whether other machines work on it, too: it has a database."""
+        return bool(address_of(self.root))
+
+    def copy(self) -> None:
+        """Copy what other machines have written into the journal; while that cannot be had, pages show what is here."""
+        with suppress(InterlockError):
+            self.feed.catch_up()
 
     @cached_property
     def drives(self) -> graph.Drives:
@@ -106,6 +117,7 @@ class Project(Board):
         found = self.feed.rows.get(run_id)
         if found is None:
             raise PageError("WEB404", f"there is no run {run_id} in {self.title}", "The board lists the runs.")
+        graph.bring_shown(self.root, run_id)
         return found
 
 

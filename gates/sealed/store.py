@@ -68,6 +68,12 @@ _SETTINGS: Final = {
     "fetch.fsckobjects": "false",
     "core.untrackedcache": "false",
 }
+_BESIDE: Final = "beside"
+_NOBODY: Final = {
+    **{f"GIT_{who}_{what}": "interlock" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")},
+    **{f"GIT_{who}_DATE": "@0 +0000" for who in ("AUTHOR", "COMMITTER")},
+}
+_AFAR_SECONDS: Final = 600.0
 _HEX: Final = re.compile(r"[0-9a-fA-F]{4,64}")
 _POINTER: Final = re.compile(rb"version https://git-lfs\.github\.com/spec/v1\n.*oid sha256:([0-9a-f]{64})\n", re.DOTALL)
 _FULL: Final = re.compile("No space left|Out of diskspace|Disk quota|Read-only file system")
@@ -469,6 +475,52 @@ class Store:
                 write_atomically(place, data, mode=0o755 if entry.mode == PROGRAM else 0o644)
             done.append(path)
         return done
+
+    # -- to other machines and back -----------------------------------------------------------------------------------
+
+    def pack(self, trees: Mapping[str, str], place: Path, folders: Iterable[str]) -> str:
+        """Return a commit that has some trees under their names, and under `beside` some folders of a place."""
+        index = f"{self._index}-beside"
+        there = [name for name in folders if (place / name).is_dir()]
+        self._do("read-tree", "--empty", index=index)
+        if there:
+            self._do("add", "-A", "-f", "--", *there, work=place, index=index)
+        rows = {**trees, _BESIDE: self._written_tree(index)}
+        data = "".join(f"040000 tree {tree}\t{name}\n" for name, tree in sorted(rows.items()))
+        whole = self._do("mktree", data=data.encode()).decode().strip()
+        # The same files have the same name: without an author, and of no time.
+        return self._do("commit-tree", whole, "-m", "Files of a run", also=_NOBODY).decode().strip()
+
+    def unpack(self, commit: str, name: str, folder: Path) -> None:
+        """Make a folder what a tree of a packed commit has, all but what git ignores there; `beside` adds files alone.
+
+        Raises:
+            SealError: `SEAL110` the commit is not here.
+        """
+        tree = self._do("rev-parse", f"{commit}:{name}").decode().strip()
+        if name == _BESIDE:
+            folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(prefix="interlock-") as own:
+            index = f"{own}/index"
+            if name != _BESIDE:
+                # What the tree has not is known only where the index knows it.
+                self._do("add", "-A", "--", ".", work=folder, index=index)
+            self._do("read-tree", "--reset", "-u", tree, work=folder, index=index)
+
+    def push(self, remote: str, commit: str, ref: str) -> str:
+        """Push a commit to a repository, and return what git complained of; empty where all went well."""
+        return self._afar("push", "-q", "--force", remote, f"{commit}:{ref}")
+
+    def fetch(self, remote: str, refs: str) -> str:
+        """Fetch what a pattern of references names, and return what git complained of."""
+        return self._afar("fetch", "-q", "--no-tags", "--force", remote, f"+{refs}:{refs}")
+
+    def _afar(self, *words: str) -> str:
+        # How a remote is reached is for the configuration of the person to say.
+        done = git.run(
+            self.folder, words, also={"GIT_DIR": os.fspath(self._git_folder())}, timeout_seconds=_AFAR_SECONDS
+        )
+        return "" if done.status == 0 else done.why or f"git ended with status {done.status}"
 
     # -- git itself ---------------------------------------------------------------------------------------------------
 

@@ -12,8 +12,11 @@ from typing_extensions import TypedDict
 
 from interlock.core.files import write_atomically
 from interlock.core.locks import locked
+from interlock.graph.engine import mirror
 from interlock.graph.errors import RunBusyError, RunDamagedError, UnknownRunError
-from interlock.journal import Entry
+from interlock.journal import Entry, Journal
+from interlock.journal import journal_of as journal_at
+from interlock.journal import path_of as journal_path_at
 
 MAX_RUN_ID_CHARS: Final = 128
 RUN_ID: Final = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{MAX_RUN_ID_CHARS - 1}}}", re.ASCII)
@@ -47,12 +50,26 @@ def state_dir(root: Path) -> Path:
 
 def journal_path(root: Path) -> Path:
     """Return the path of the journal of a root."""
-    return record_of(root) / "artifacts" / "interlock" / "events.jsonl"
+    return journal_path_at(record_of(root))
 
 
 def snapshots_path(root: Path) -> Path:
     """Return where every snapshot of every ticket is kept."""
-    return record_of(root) / "artifacts" / "interlock" / "tickets.jsonl"
+    return journal_path_at(record_of(root), "tickets")
+
+
+def journal_of(root: Path) -> Journal:
+    """Return the journal of a root; with a database its file is a copy, which each call brings up to date.
+
+    Raises:
+        DatabaseError: What names the database is no address of one.
+    """
+    return journal_at(record_of(root))
+
+
+def snapshots_of(root: Path) -> Journal:
+    """Return the journal that holds every snapshot of every ticket, as `journal_of` does."""
+    return journal_at(record_of(root), "tickets")
 
 
 def copies_dir(root: Path, run_id: str) -> Path:
@@ -99,6 +116,7 @@ def runs_of(root: Path, kind: Kind, name: str) -> list[str]:
 
 def find_run(root: Path, kind: Kind, name: str) -> str | None:
     """Return the run of that id, or the newest run of the task or ticket of that name, or None."""
+    mirror.copy_runs(record_of(root) / ".interlock")
     # A run id goes first: a task may be called as an older run is.
     if is_run_id(name) and (record_of(root) / ".interlock" / kind / name / BEGIN).exists():
         return name
@@ -113,6 +131,7 @@ def _is_abandoned(root: Path, kind: Kind, run_id: str) -> bool:
 
 
 def _folders(root: Path, kind: Kind) -> Iterator[Path]:
+    mirror.copy_runs(record_of(root) / ".interlock")
     with suppress(FileNotFoundError, NotADirectoryError), os.scandir(record_of(root) / ".interlock" / kind) as entries:
         for entry in entries:
             if is_run_id(entry.name) and os.path.exists(os.path.join(entry.path, BEGIN)):  # noqa: PTH110, PTH118 - many
@@ -172,16 +191,32 @@ class RunFolder:
             )
         self.root = root
         self.run_id = run_id
-        self.folder = record_of(root) / ".interlock" / self.kind / run_id
+        record = record_of(root) / ".interlock"
+        self.folder = record / self.kind / run_id
+        mirror.copy_runs(record)
 
     def exists(self) -> bool:
         """Return whether this run was begun."""
         return (self.folder / BEGIN).exists()
 
+    def keep(self, name: str, data: bytes, *, saved: str = "") -> None:
+        """Write a file of the run, for every machine that works on the project; `saved` as in `graph.task.carried`."""
+        mirror.keep(self.folder.parents[1], self.kind, self.run_id, name, data, saved=saved)
+
+    def drop(self, name: str) -> None:
+        """Remove a file of the run, if it is there."""
+        if (self.folder / name).exists():
+            mirror.keep(self.folder.parents[1], self.kind, self.run_id, name, None)
+
     def keep_begin(self, data: bytes) -> None:
-        """Keep what the run begins with; from then on it exists."""
+        """Keep what the run begins with; from then on it exists.
+
+        Raises:
+            RunBusyError: Another machine has begun a run of that name.
+        """
         state_dir(self.root)
-        write_atomically(self.folder / BEGIN, data)
+        if not mirror.keep(self.folder.parents[1], self.kind, self.run_id, BEGIN, data, first=True):
+            raise RunBusyError(f"run {self.run_id} was begun on another machine", "Choose another run id.")
 
     def abandoned(self) -> bool:
         """Return whether this run was ended for good; its journal says so too."""

@@ -5,23 +5,24 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+from interlock.core.database import database_of
 from interlock.core.errors import InterlockError
 from interlock.core.text import few
 from interlock.gates.config import load_config
 from interlock.gates.sealed import place_of
-from interlock.graph.engine.folder import LANDED, beside_run, journal_path, runs_of
+from interlock.graph.engine.folder import LANDED, beside_run, journal_of, runs_of
 from interlock.graph.errors import GraphError, UnknownRunError
 from interlock.graph.landing.lander import Lander, Landing, not_landed
 from interlock.graph.landing.repository import Repository
 from interlock.graph.landing.sealed_judge import SealedJudge
 from interlock.graph.landing.work import Member, member_of
 from interlock.graph.task.apart import Start, start_apart
+from interlock.graph.task.carried import bring, remote_of
 from interlock.graph.task.clone import remove_tree
 from interlock.graph.task.progress import Notice
 from interlock.graph.task.record import bounded
 from interlock.graph.task.runs import view_run
 from interlock.graph.task.store import RunStore
-from interlock.journal import Journal
 
 _MAX_CHARS: Final = 12_000
 """So much of each side's difference is in the note to the builder."""
@@ -51,7 +52,10 @@ def land(
         notice({"kind": "landing", "runs": [*names], "line": line})
 
     settings = load_config(root).landing
-    repository = Repository(place_of(root)[0], target or settings.target, settings.remote)
+    remote = settings.remote
+    if not remote and database_of(root) is not None:
+        remote = remote_of(root)  # where other machines find it
+    repository = Repository(place_of(root)[0], target or settings.target, remote)
     repository.follow_remote()
     head = repository.head()
     found, members = list[Landing](), dict[str, Member]()
@@ -61,6 +65,7 @@ def land(
             found.append(Landing((run_id,), "landed", repository.target, before, "before"))
             continue
         try:
+            bring(root, run_id)
             members[run_id] = member_of(root, run_id, repository)
         except UnknownRunError:
             raise
@@ -78,7 +83,7 @@ def land(
 
 def _landed(root: Path, run_id: str) -> str:
     """Return the commit in which a run landed, as the journal says; empty where it did not."""
-    lines = [entry for entry in Journal(journal_path(root)).entries(beside_run(run_id)) if entry.type == LANDED]
+    lines = [entry for entry in journal_of(root).entries(beside_run(run_id)) if entry.type == LANDED]
     return str(lines[-1].data["commit"]) if lines else ""
 
 
@@ -86,7 +91,7 @@ def _record(root: Path, row: Landing) -> None:
     """Write down where runs have landed, and remove their trees."""
     data: dict[str, Any] = {"commit": row.commit, "target": row.target, "runs": [*row.run_ids]}
     data |= {"judged": row.how, **({"flaky": [*row.flaky]} if row.flaky else {})}
-    journal, key = Journal(journal_path(root)), f"{LANDED}/{row.target}/{row.commit}"
+    journal, key = journal_of(root), f"{LANDED}/{row.target}/{row.commit}"
     for run_id in row.run_ids:
         # Of one that had landed before, another process may have written it down already.
         known = _landed(root, run_id) if row.how == "before" else journal.find(beside_run(run_id), key)

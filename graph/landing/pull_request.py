@@ -23,7 +23,7 @@ from interlock.core.errors import InterlockError
 from interlock.core.text import few, one_line
 from interlock.gates.config import load_config
 from interlock.gates.sealed import place_of
-from interlock.graph.engine.folder import LANDED, HeadRecord, beside_run, journal_path, runs_of
+from interlock.graph.engine.folder import LANDED, HeadRecord, beside_run, journal_of, runs_of
 from interlock.graph.errors import GIT, PR_BRANCH, PR_STATE, GraphError
 from interlock.graph.landing.queue import hold
 from interlock.graph.landing.repository import Repository
@@ -38,7 +38,6 @@ from interlock.graph.task.explain import explain_run
 from interlock.graph.task.record import bounded as bounded_line
 from interlock.graph.task.runs import view_run
 from interlock.graph.task.view import RunView
-from interlock.journal import Journal
 
 PULL_REQUEST: Final = "pull_request"
 _WRITERS: Final = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
@@ -289,7 +288,7 @@ def body_of(root: Path, view: RunView, member: Member) -> str:
         end = f"waived by {row['waived_by']}" if "waived_by" in row else "passed" if row["passed"] else "missing"
         lines.append(f"| {row['gate']} | {row['certified_by']} | {end} |")
     lines += ["", f"Head of its journal: `{view.run_id}:{view.head.seq}:{view.head.hash}`"]
-    started = next(entry.data for entry in Journal(journal_path(root)).entries(view.run_id))
+    started = next(entry.data for entry in journal_of(root).entries(view.run_id))
     for ticket in started.get("tickets", ()):
         lines += ["", *_ticket_lines(root, ticket)]
     lines += ["", "The task, and the files:", "", fenced(view.task.task)]
@@ -320,7 +319,7 @@ def _ticket_lines(root: Path, ticket: Mapping[str, Any]) -> Iterator[str]:
 
 def _lines(root: Path, task_id: str) -> list[Mapping[str, Any]]:
     """Return the lines about pull requests of a task, the oldest first."""
-    journal = Journal(journal_path(root))
+    journal = journal_of(root)
     entries = [each for run in runs_of(root, "runs", task_id) for each in journal.entries(beside_run(run))]
     return [each.data for each in sorted(entries, key=lambda each: each.at) if each.type == PULL_REQUEST]
 
@@ -334,7 +333,7 @@ def _line(root: Path, run_id: str, data: Mapping[str, Any]) -> dict[str, Any]:
     """Write a line beside a run, once, and return its data."""
     brought = hashlib.sha256(" ".join(data.get("brought", ())).encode()).hexdigest()[:12]
     key = f"{PULL_REQUEST}/{data['number']}/{data['did']}/{data['commit']}/{brought}"
-    Journal(journal_path(root)).append(beside_run(run_id), key, PULL_REQUEST, bounded_line(dict(data)))
+    journal_of(root).append(beside_run(run_id), key, PULL_REQUEST, bounded_line(dict(data)))
     return dict(data)
 
 
@@ -401,7 +400,7 @@ def _merged(
     member = member_of(root, pull.run_id, repository)
     work, there = repository.changes(member.parent, member.work), repository.changes(member.work, commit)
     pull = pull._replace(landed=commit, differs=tuple(sorted({*work} & {*there})))
-    journal, key = Journal(journal_path(root)), f"{LANDED}/{target}/{commit}"
+    journal, key = journal_of(root), f"{LANDED}/{target}/{commit}"
     if journal.find(beside_run(pull.run_id), key) is None:
         data = {
             "commit": commit,

@@ -11,10 +11,9 @@ from typing import Any, Final, NamedTuple
 
 from interlock.core.files import write_atomically
 from interlock.core.locks import locked
-from interlock.graph.engine.folder import LANDED, beside_run, is_beside, journal_path, list_runs, state_dir
+from interlock.graph.engine.folder import LANDED, beside_run, is_beside, journal_of, list_runs, state_dir
 from interlock.graph.errors import QUEUE, GraphError, RunDamagedError
 from interlock.graph.task.store import RunStore
-from interlock.journal import Journal
 
 _NAME: Final = "landing.json"
 
@@ -32,7 +31,7 @@ class Queued(NamedTuple):
 def queue_of(root: Path) -> list[Queued]:
     """Return the runs that can land, in the order in which they do: of each task the one that was approved last."""
     approved, landed = dict[str, str](), set[str]()
-    for entry in Journal(journal_path(root)).entries():
+    for entry in journal_of(root).entries():
         if entry.type == "status" and entry.data.get("to") == "APPROVED":
             approved[entry.run] = entry.at
         elif entry.type == LANDED and is_beside(entry.run):

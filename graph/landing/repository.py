@@ -32,7 +32,7 @@ class Repository:
     Args:
         top: The checkout.
         target: The branch; by default the one that is checked out.
-        remote: The remote on which it is moved first; empty for none.
+        remote: The remote, or the address of one, on which it is moved first; empty for none.
     """
 
     def __init__(self, top: Path, target: str = "", remote: str = "") -> None:
@@ -165,7 +165,7 @@ class Repository:
         """
         if not self.remote:
             return
-        there = f"refs/remotes/{self.remote}/{self.target}"
+        there = f"refs/interlock/remote/{self.target}"
         self.ask("fetch", "-q", "--no-tags", self.remote, f"+refs/heads/{self.target}:{there}")
         theirs, ours = self.ask("rev-parse", there), self.head()
         if not self.has(theirs, ours):

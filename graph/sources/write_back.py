@@ -15,11 +15,10 @@ from interlock.agents.quoting import bounded, visible
 from interlock.core.json import compact
 from interlock.core.locks import locked
 from interlock.gates.config_tables import SourceConfig
-from interlock.graph.engine.folder import HeadRecord, beside_run, journal_path, state_dir
+from interlock.graph.engine.folder import HeadRecord, beside_run, journal_of, state_dir
 from interlock.graph.errors import SOURCE_COMMENT, GraphError
 from interlock.graph.sources import github
 from interlock.graph.sources.ticket import source_of
-from interlock.journal import Journal
 
 COMMENTED: Final = "source_comment"
 """The journal line, beside a run, that says where its end was said."""
@@ -78,7 +77,7 @@ def write_back(
         known = source_of(root, name)
         if known is None or not known[1].write_back:
             continue
-        journal, key = Journal(journal_path(root)), f"{COMMENTED}/{end}/{name}"
+        journal, key = journal_of(root), f"{COMMENTED}/{end}/{name}"
         with (state_dir(root) / "write-back.lock").open("ab") as file, locked(file):
             if journal.find(beside_run(run), key) is None:
                 page = link or known[1].report.replace("{run}", run).replace("{head}", head["hash"])

@@ -17,6 +17,7 @@ from typing import Final
 
 from interlock.agents.ask import Sandbox
 from interlock.core import state
+from interlock.core.database import ADDRESS
 from interlock.gates.sealed import PRIVATE, is_below
 from interlock.graph.task.clone import Clone, bubblewrap
 
@@ -45,6 +46,8 @@ def sandbox_of(clone: Clone, reports: str, evidence: Iterable[str]) -> Sandbox:
         words += ["--tmpfs", folder]
     for place in _visible():
         words += ["--ro-bind", place, place]
+    for place in _secrets() if os.environ.get(ADDRESS) else ():
+        words += ["--tmpfs", os.fspath(place)] if place.is_dir() else ["--ro-bind", os.devnull, os.fspath(place)]
     words += ["--tmpfs", state.folder(), "--bind", os.fspath(clone.place), os.fspath(clone.place)]
     if clone.mounted:
         words += ["--ro-bind", os.fspath(clone.folder / "objects"), os.fspath(clone.folder / "objects")]
@@ -55,6 +58,16 @@ def sandbox_of(clone: Clone, reports: str, evidence: Iterable[str]) -> Sandbox:
         if not path.startswith(f"{reports}/"):
             words += ["--ro-bind", os.fspath(root / path), os.fspath(root / path)]
     return Sandbox((*words, "--bind", clients, clients), clients)
+
+
+def _secrets() -> Iterator[Path]:
+    """Yield where libpq finds what this user reaches the database with."""
+    home = Path.home()
+    named = [os.environ.get(name, "") for name in ("PGPASSFILE", "PGSERVICEFILE", "PGSSLKEY")]
+    own = [home / ".pgpass", home / ".pg_service.conf", home / ".postgresql"]
+    for place in (*(Path(name) for name in named if name), *own):
+        if place.exists():
+            yield place.resolve()
 
 
 def _visible() -> Iterator[str]:

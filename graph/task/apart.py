@@ -16,21 +16,29 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from interlock.agents.ask import RunnerError
 from interlock.core import process
+from interlock.core.database import ADDRESS, Database, DatabaseError, Leg, LegLost, address_of, database_of
 from interlock.gates.config import load_config
 from interlock.gates.sealed import SealError
+from interlock.graph.engine import legs
 from interlock.graph.errors import TREE, GraphError, RunBusyError
 from interlock.graph.sources.inputs import fetch_inputs
+from interlock.graph.task.carried import push_objects
 from interlock.graph.task.clone import Clone, find, lay_over, make
 from interlock.graph.task.progress import Notice
 from interlock.graph.task.task import Task
 
 Line: TypeAlias = Mapping[str, Any]
+AtStart: TypeAlias = Callable[[int], object]
 _MAX_CHARS: Final = 500
 _ERRORS: Final[Mapping[str, type[RunnerError] | type[RunBusyError]]] = {
     RunnerError.code: RunnerError,
     RunBusyError.code: RunBusyError,
 }
 """Errors that callers tell apart by their class."""
+
+
+def _never(_pid: int) -> None:
+    pass
 
 
 class Start(NamedTuple):
@@ -56,17 +64,26 @@ def start_apart(
     *,
     warn: Callable[[str], None] = lambda _text: None,
     progress: Callable[[str], None] = lambda _line: None,
+    run_id: str = "",
+    leg: Leg | None = None,
 ) -> str:
     """Make a tree, begin a run of a task in it, and return its id; `drive` takes it on.
+
+    With a database a worker does it, and this call waits; a worker gives the id and the leg in which it begins the run.
 
     Raises:
         GraphError, InterlockError: The tree cannot be made, a command of `[trees] setup` failed, or the task cannot
             start; nothing is left.
     """
+    takers = {"warning": warn, "progress": progress}
+    if leg is None and (database := database_of(root)) is not None:
+        legs.check_workers(database)
+        run, first = ask_to_begin(root, database, task, begin, drive=False)
+        legs.await_legs(database, run, first, lambda step: takers[step["kind"]](step["text"]))
+        return run
     # In the tree, git does not say where the repository is on GitHub.
     tickets = [asdict(ticket) for ticket in fetch_inputs(root, task)]
     clone = make(root, begin.commit)
-    takers = {"warning": warn, "progress": progress}
     try:
         with clone.used():
             if load_config(root).trees.setup:
@@ -78,8 +95,9 @@ def start_apart(
                 "note": begin.note,
                 "accept_base": begin.accept_base,
                 "tickets": tickets,
+                "run": run_id,
             }
-            run_id = str(_ask(clone, asked, lambda step: takers[step["kind"]](step["text"])))
+            run_id = str(_ask(clone, asked, lambda step: takers[step["kind"]](step["text"]), leg=leg))
             if begin.files:
                 lay_over(clone, begin.files)
     except BaseException:
@@ -88,18 +106,67 @@ def start_apart(
     return run_id
 
 
-def drive_inside(run_id: str, root: Path, tree: str, given: Line, notice: Notice) -> None:
-    """Have a run driven by a process in its tree; `given` are `answers`, `asks` and `until` of `drive`.
+def ask_to_begin(
+    root: Path,
+    database: Database,
+    task: Task,
+    begin: Start,
+    *,
+    drive: bool,
+    land: bool = False,
+    priority: int = legs.NORMAL,
+) -> tuple[str, str]:
+    """Have a worker begin a run, and perhaps drive it on; return the ids of the run and of the leg.
+
+    Raises:
+        GraphError: `RUN653` the commit cannot be brought to the workers.
+        DatabaseError: The database cannot be used.
+    """
+    push_objects(root, [begin.commit, begin.files])
+    run = legs.reserve(database, task.task_id, land=land)
+    asked = {
+        "task": task.to_json() | {"base": ""},
+        "base": os.path.relpath(task.base or root, root),
+        "commit": begin.commit,
+        "note": begin.note,
+        "files": begin.files,
+        "accept_base": begin.accept_base,
+    }
+    given = {"begin": asked, "drive": drive}
+    return run, legs.enqueue(database, run, given, priority=priority)
+
+
+def drive_inside(
+    run_id: str,
+    root: Path,
+    tree: str,
+    given: Line,
+    notice: Notice,
+    *,
+    leg: Leg | None = None,
+    at_start: AtStart = _never,
+) -> None:
+    """Have a run driven by a process in its tree; `given` are `answers`, `asks`, `until` and `stops` of `drive`.
+
+    A worker names the leg, and takes the number of the process.
 
     Raises:
         GraphError, RunnerError: As `drive` does; also where the tree is gone.
     """
     clone = find(root, tree)
     with clone.used():
-        _ask(clone, {"do": "drive", "run": run_id, **given}, notice)
+        _ask(clone, {"do": "drive", "run": run_id, **given}, notice, leg=leg, at_start=at_start)
 
 
-def _ask(clone: Clone, request: Line, notice: Notice, *, bare: bool = False) -> Any:
+def _ask(
+    clone: Clone,
+    request: Line,
+    notice: Notice,
+    *,
+    bare: bool = False,
+    leg: Leg | None = None,
+    at_start: AtStart = _never,
+) -> Any:
     """Have a process inside do something, and return its result."""
     said: dict[str, Any] = {}
     guard, rest = Lock(), bytearray()
@@ -123,17 +190,28 @@ def _ask(clone: Clone, request: Line, notice: Notice, *, bare: bool = False) -> 
     ended = process.run(
         argv,
         cwd="/" if clone.mounted else clone.inside,
-        env={**os.environ, **clone.variables},
+        # Named, so that what an agent writes into the tree's interlock.toml leads nowhere else.
+        env={
+            **os.environ,
+            **clone.variables,
+            ADDRESS: address_of(clone.top / clone.root),
+            **(leg.environment() if leg else {}),
+        },
         timeout_seconds=math.inf,
         output=take,
         complaints=complaints.extend,
         stdin=json.dumps(request).encode() + b"\n",
         hold=True,
+        at_start=at_start,
     )
     if "result" in said:
         return said["result"]
     if "error" in said:
         code, message, fix = said["error"]
+        if code == LegLost.code:
+            raise LegLost(message, fix)
+        if code.startswith("DBA"):
+            raise DatabaseError(message, fix, code)
         if code in _ERRORS:
             raise _ERRORS[code](message, fix)
         raise SealError(code, message, fix) if code.startswith(("SEAL", "HELD")) else GraphError(message, fix, code)

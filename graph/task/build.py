@@ -12,7 +12,7 @@ from interlock.agents.ask import Remote, Runner
 from interlock.agents.runners import make_runner
 from interlock.envelope.protocol import Status
 from interlock.gates.config import load_config
-from interlock.graph.engine.folder import journal_path
+from interlock.graph.engine.folder import journal_of
 from interlock.graph.task.context import TaskContext
 from interlock.graph.task.machine import COMMAND_GATES, OBJECTION, START_NODE, WAIVER
 from interlock.graph.task.nodes import QA_VERDICTS, REVIEW_VERDICTS, Nodes, Update
@@ -21,7 +21,6 @@ from interlock.graph.task.preflight import check_task
 from interlock.graph.task.record import Recorder
 from interlock.graph.task.state import TaskInput, TaskOutput, TaskState
 from interlock.graph.task.task import Task
-from interlock.journal import Journal
 from interlock.redaction import redactor_for
 
 
@@ -69,7 +68,7 @@ def task_graph(
             )
     redactor = redactor_for(root, key_variables(policy))
     context = TaskContext(task, policy, folder, given, redactor)
-    nodes = Nodes(context, Recorder(Journal(journal_path(folder))))
+    nodes = Nodes(context, Recorder(journal_of(folder)))
     graph = _build(nodes)
     return graph.compile(  # pyright: ignore[reportUnknownMemberType]
         checkpointer=checkpointer, name=f"task {task.task_id}"
@@ -79,8 +78,9 @@ def task_graph(
 class _Builder:
     """A state graph that knows every target of every conditional edge, so that an unknown one raises."""
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: Recorder, sealing: Mapping[str, Any]) -> None:
         self.recorder = recorder
+        self.sealing = sealing
         self.graph: StateGraph[TaskState, None, TaskInput, TaskOutput] = StateGraph(
             TaskState, input_schema=TaskInput, output_schema=TaskOutput
         )
@@ -95,7 +95,8 @@ class _Builder:
             # Here and not only when a line is written: a node that asks a model for an hour must not begin on a
             # forged journal.
             self.recorder.watch(state["run_id"])
-            update = function(state)
+            # What was frozen as it is on this machine; the checkpoint may be of another one.
+            update = function({**state, "sealing": dict(self.sealing)} if self.sealing else state)
             # The head goes into the same checkpoint as what the step did, so that the two cannot part.
             return {**update, "head": self.recorder.head(state["run_id"])} if writes and update else update
 
@@ -108,7 +109,7 @@ class _Builder:
 
 
 def _build(nodes: Nodes) -> StateGraph[TaskState, None, TaskInput, TaskOutput]:
-    builder = _Builder(nodes.recorder)
+    builder = _Builder(nodes.recorder, nodes.context.policy.sealing)
     builder.graph.add_node(START_NODE, nodes.start)  # pyright: ignore[reportUnknownMemberType]
     builder.node("IN_PROGRESS", nodes.in_progress)
     builder.node("READY_FOR_QA", nodes.ready_for_qa)

@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from interlock.gates.config import Config
-from interlock.graph.engine.folder import beside_run, journal_path
+from interlock.graph.engine.folder import beside_run, journal_of
 from interlock.graph.task.roster import staffed
 from interlock.graph.task.runs import view_run
 from interlock.graph.task.task import Task
 from interlock.graph.task.trees import changes
-from interlock.journal import Journal
 from interlock.redaction import redactor_for
 
 BEFORE_REVIEW: Final = "READY_FOR_REVIEW"
@@ -71,6 +70,6 @@ def green_of(root: Path, run_ids: Sequence[str]) -> list[Green]:
 def keep_choice(root: Path, chosen: str, green: Sequence[Green], every: Sequence[str]) -> None:
     """Write down which candidates there were when one of them goes on to review."""
     data = {"candidates": [*every], "lines": {row.run_id: row.lines for row in green}}
-    journal = Journal(journal_path(root))
+    journal = journal_of(root)
     if journal.find(beside_run(chosen), CHOSEN) is None:
         journal.append(beside_run(chosen), CHOSEN, CHOSEN, data)

@@ -162,8 +162,8 @@ def target_commit(root: Path, target: str = "") -> str:
     return done.output.decode().strip()
 
 
-def make(root: Path, commit: str) -> Clone:
-    """Make a tree of a commit, with what `[trees] copy` names.
+def make(root: Path, commit: str, *, called: str = "") -> Clone:
+    """Make a tree of a commit, with what `[trees] copy` names; it is `called` as on the machine that had it.
 
     Raises:
         GraphError: It cannot be made; nothing is left of it.
@@ -178,7 +178,7 @@ def make(root: Path, commit: str) -> Clone:
         raise GraphError(message, "Install Interlock outside of the checkout, such as with `pipx install`.", TREE)
     state_dir(root)
     (root / "artifacts").mkdir(exist_ok=True)
-    folder = _folder(top) / f"t-{token_hex(4)}"
+    folder = _folder(top) / (called or f"t-{token_hex(4)}")
     mounted = level() == "namespaces"
     clone = Clone(folder, top, relative, commit, kept, mounted)
     folder.mkdir(parents=True)

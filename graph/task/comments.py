@@ -16,14 +16,14 @@ from typing import Any, Final, Literal
 
 from interlock.agents.ask import REMOTE
 from interlock.core.text import one_line
-from interlock.graph.engine.folder import beside_run, journal_path
+from interlock.graph.engine.folder import beside_run, journal_of
 from interlock.graph.errors import COMMENT as REFUSED
 from interlock.graph.errors import GraphError
 from interlock.graph.task.context import TaskContext
 from interlock.graph.task.policy import Policy, key_variables
 from interlock.graph.task.questions import MAX_CHARS
 from interlock.graph.task.store import RunStore
-from interlock.journal import Journal, JournalError
+from interlock.journal import JournalError
 from interlock.redaction import redactor_for
 
 COMMENT: Final = "comment"
@@ -84,7 +84,7 @@ def keep_comment(root: Path, run_id: str, attempt: int, path: str, line: int, te
         # The key is the number, so that two who comment at once cannot both take it: the second one tries the next.
         number = len(known) + 1
         try:
-            entry = Journal(journal_path(root)).append(beside_run(run_id), f"{COMMENT}/{number}", COMMENT, data)
+            entry = journal_of(root).append(beside_run(run_id), f"{COMMENT}/{number}", COMMENT, data)
         except JournalError as error:
             if error.code != "JRN731":  # another one took this number at the same moment
                 raise
@@ -98,7 +98,7 @@ def comments(root: Path, run_id: str) -> tuple[Comment, ...]:
     Raises:
         JournalError: The journal cannot be read.
     """
-    lines = Journal(journal_path(root)).entries(beside_run(run_id))
+    lines = journal_of(root).entries(beside_run(run_id))
     # The chain beside a run also has the line that `interlock prune` leaves.
     rows = [entry for entry in lines if entry.type == COMMENT]
     return tuple(Comment(number, at=entry.at, **entry.data) for number, entry in enumerate(rows, 1))
@@ -132,7 +132,7 @@ def given_now(store: RunStore) -> tuple[str, ...]:
 
 def _dispatches(store: RunStore) -> Iterator[Mapping[str, Any]]:
     """Yield the data of the journal lines by which a build role was dispatched."""
-    for entry in Journal(journal_path(store.root)).entries(store.run_id):
+    for entry in journal_of(store.root).entries(store.run_id):
         if entry.type == "status" and entry.data.get("to") == "IN_PROGRESS":
             yield entry.data
 

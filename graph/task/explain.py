@@ -14,7 +14,7 @@ from interlock.core.text import few
 from interlock.envelope.protocol import ANYBODY, STATUS_MEANING, GateSpec
 from interlock.gates.manifest import from_json
 from interlock.gates.shared import shared
-from interlock.graph.engine.folder import LANDED, beside_run, journal_path, list_runs
+from interlock.graph.engine.folder import LANDED, beside_run, journal_of, journal_path, list_runs
 from interlock.graph.errors import RunDamagedError
 from interlock.graph.task.kept_evidence import present_path
 from interlock.graph.task.left_agents import left_text
@@ -48,7 +48,7 @@ _MEANING: Mapping[Cause, str] = {
 
 def run_summary(view: RunView, root: Path, journal: Journal | None = None) -> dict[str, Any]:
     """Return the status of a run and where its records are, as JSON values."""
-    entries = list((journal or Journal(journal_path(root))).entries(view.run_id))
+    entries = list((journal or journal_of(root)).entries(view.run_id))
     store = RunStore(root, view.run_id)
     values = view.values
     attempt, driven = int(values.get("attempt", 0)), store.driven()
@@ -162,7 +162,7 @@ def explain_run(view: RunView, root: Path, *, shared_only: bool = False) -> dict
 
     With `shared_only` it names only the files that a caller with a token may know of.
     """
-    entries = list(Journal(journal_path(root)).entries(view.run_id))
+    entries = list(journal_of(root).entries(view.run_id))
     moves = [entry for entry in entries if entry.type == "status"]
     values = view.values
     # Roles that are asked side by side have their lines written when the last of them has answered.
@@ -302,7 +302,7 @@ def _next_steps(view: RunView, root: Path, *, driven: bool, shared_only: bool) -
 
 def _after_approval(view: RunView, root: Path) -> str:
     """Return where an approved run has landed, or how it does."""
-    beside = Journal(journal_path(root)).entries(beside_run(view.run_id))
+    beside = journal_of(root).entries(beside_run(view.run_id))
     lines = [entry.data for entry in beside if entry.type == LANDED]
     if lines:
         return f"Nothing: it has landed on {lines[-1]['target']} as {str(lines[-1]['commit'])[:12]}."

@@ -10,13 +10,16 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from interlock.core import process
+from interlock.core.database import this_leg
 from interlock.core.errors import InterlockError
+from interlock.core.files import write_atomically
 from interlock.envelope.protocol import EVIDENCE_KEYS
 from interlock.gates.config import load_config
 from interlock.graph.engine.folder import record_of
 from interlock.graph.errors import TREE, GraphError
 from interlock.graph.sources.ticket import Fetched
 from interlock.graph.task.runs import drive, start_run
+from interlock.graph.task.sealing import frozen_here
 from interlock.graph.task.store import RunStore
 from interlock.graph.task.task import Task
 
@@ -79,16 +82,24 @@ def _start(root: Path, request: Mapping[str, Any], say: _Said) -> str:
         tree=request["tree"],
         note=request["note"],
         tickets=[Fetched(**row) for row in request["tickets"]],
+        run_id=request["run"] or None,
     )
 
 
 def _drive(root: Path, request: Mapping[str, Any], say: _Said) -> str:
+    store = RunStore(root, request["run"])
+    if this_leg() is not None and not store.own_frozen.exists():
+        # Another machine began the run. Before an agent works here, so that it cannot choose what is accepted.
+        task, policy, _ = store.load()
+        if policy.sealing:
+            write_atomically(store.own_frozen, json.dumps(frozen_here(root, task, policy)).encode())
     drive(
         request["run"],
         root=root,
         answers=request["answers"],
         asks=request["asks"],
         until=request["until"],
+        stops=request["stops"],
         notice=lambda step: say({"notice": step}),
     )
     _keep_evidence(root, request["run"])

@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from interlock.core.finding import Finding
 from interlock.gates.evidence import EvidenceFile, read_evidence
-from interlock.graph.engine.folder import journal_path
+from interlock.graph.engine.folder import journal_of
 from interlock.graph.errors import ALTERED
-from interlock.journal import Entry, Journal, JournalError
+from interlock.journal import Entry, JournalError
 
 _KEYS: Final = ("path", "line", "message", "found", "expected", "fix", "code")
 _FOLDER: Final = re.compile(r"(artifacts/[a-z0-9]+/[^/]+)/(\d+)/(.+)", re.ASCII)
@@ -39,7 +39,7 @@ def check_evidence(root: Path) -> EvidenceCheck:
     """Compare every evidence file with the journal."""
     newest: dict[str, tuple[Entry, str]] = {}
     try:
-        for entry in Journal(journal_path(root)).entries():
+        for entry in journal_of(root).entries():
             for path, digest in _files(entry):
                 # A later attempt writes the same names again, and only what it left can still lie there.
                 newest[path] = (entry, digest)

@@ -144,7 +144,7 @@ class Recorder:
             JournalError: A line is not what was written.
         """
         # A journal object remembers the chain of what it read, so that only another one sees an edit further up.
-        head = (Journal(self.journal.path) if anew else self.journal).head(run_id)
+        head = (Journal(self.journal.path, self.journal.upstream) if anew else self.journal).head(run_id)
         # The first look of a recorder is the reference: `_check_records` has held it to the checkpoint before.
         if self._heads.setdefault(run_id, head) != head:
             raise RunDamagedError(

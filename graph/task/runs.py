@@ -23,21 +23,27 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias, cast
 
 from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.errors import GraphDrained
 from langgraph.graph.state import CompiledStateGraph
+from langgraph.runtime import RunControl
 from langgraph.types import Command, StateSnapshot
 
 from interlock.agents.ask import REMOTE, AgentConfigError, Remote, Runner, RunnerError
+from interlock.core.database import database_of
 from interlock.core.errors import InterlockError
 from interlock.gates.config import load_config
 from interlock.gates.sealed import SealError, level
-from interlock.graph.engine.folder import HeadRecord, journal_path, journal_run, list_runs, state_dir
+from interlock.graph.engine import legs
+from interlock.graph.engine.folder import HeadRecord, journal_of, journal_run, list_runs, state_dir
 from interlock.graph.errors import COMMENT, ENDED, NO_WAY, NOT_ASKED, TREE, GraphError, RunDamagedError
 from interlock.graph.sources.inputs import fetch_inputs, frozen_texts, tickets_of, with_files, write
 from interlock.graph.sources.ticket import Fetched
 from interlock.graph.sources.write_back import write_back
 from interlock.graph.task.apart import drive_inside
 from interlock.graph.task.build import task_graph
+from interlock.graph.task.carried import save
 from interlock.graph.task.clone import head_of, inside
 from interlock.graph.task.comments import FIX, Comment, keep_comment
 from interlock.graph.task.explain import WaitKind, waits_of
@@ -62,7 +68,7 @@ from interlock.graph.task.store import CHECKPOINTS, RunStore, create_next
 from interlock.graph.task.task import CORRECTABLE, Task
 from interlock.graph.task.trees import PUT_BACK, earlier_runs
 from interlock.graph.task.view import RunView, resume_map, view_of
-from interlock.journal import Head, Journal
+from interlock.journal import Head
 from interlock.notify import Event, post
 from interlock.redaction import redactor_for
 from interlock.reservations import to_read
@@ -108,6 +114,9 @@ def start_run(
         ConfigError: `interlock.toml` is wrong.
         GraphError: A ticket among the inputs cannot be fetched.
     """
+    if not tree and database_of(root) is not None:
+        message = "with a database a run works in a tree of its own, so that any worker can go on with it"
+        raise GraphError(message, "Run it with `interlock run --apart TASK.toml`, or `interlock submit`.", "RUN655")
     tickets = fetch_inputs(root, task) if tickets is None else tickets
     task = with_files(root, task)
     prepared = prepare(root, task, roles=roles)
@@ -146,7 +155,7 @@ def start_run(
         store.create(task, policy)
         # Readers of the journal know the run from here on, although it may wait for its files before its first node.
         fetched = [ticket.record() for ticket in tickets]
-        open_journal(Recorder(Journal(journal_path(root))), run_id, root, task, policy, policy.sealing, fetched)
+        open_journal(Recorder(journal_of(root)), run_id, root, task, policy, policy.sealing, fetched)
     return run_id
 
 
@@ -160,6 +169,7 @@ def drive(
     notice: Notice | None = None,
     queue_seconds: float | None = None,
     until: str = "",
+    stops: Sequence[str] = (),
 ) -> RunView:
     """Take a run as far as it goes: to its end, or until it waits for an answer from outside. Safe to repeat.
 
@@ -175,6 +185,9 @@ def drive(
         notice: Called with each step as it happens, also from other threads; `progress.jsonl` of the run has it too.
         queue_seconds: How long to wait for files that others hold; None: as long as it takes.
         until: The node before which to stop; the next call goes on from there.
+        stops: More of them: what another queue of workers does.
+
+    With a database a worker does it, and this call waits.
 
     Raises:
         UnknownRunError, RunBusyError, RunDamagedError: See `graph.errors`.
@@ -188,7 +201,11 @@ def drive(
             fix = "Name runners that another process can start (`python:MODULE:NAME`), or run it in the checkout."
             raise GraphError(f"run {run_id} is driven in a tree of its own, by another process", fix, TREE)
         given = {"answers": dict(answers or {}), "asks": dict(asks or {}), "until": until}
-        drive_inside(run_id, root, policy.tree, given, notice or (lambda _step: None))
+        if (database := database_of(root)) is not None:
+            legs.check_workers(database)
+            legs.await_legs(database, run_id, legs.enqueue(database, run_id, given), notice or (lambda _step: None))
+        else:
+            drive_inside(run_id, root, policy.tree, {**given, "stops": []}, notice or (lambda _step: None))
         view = view_run(run_id, root=root)
         _say_end(view, root, notice)
         return view
@@ -202,7 +219,7 @@ def drive(
                 runners=runners,
                 notice=notice,
                 queue_seconds=queue_seconds,
-                until=until,
+                stops=[*stops, until] if until else [*stops],
             )
     except (AgentConfigError, RunnerError):
         # The run waits for a person now, who has to know it; the error goes on to whoever drives.
@@ -221,7 +238,7 @@ def _drive(
     runners: Mapping[str, Runner | Remote] | None,
     notice: Notice | None,
     queue_seconds: float | None,
-    until: str,
+    stops: list[str],
 ) -> RunView:
     """Take a run on; the caller holds it."""
     store = RunStore(root, run_id)
@@ -231,7 +248,8 @@ def _drive(
     store.check_format()
     # Before the files count for anything: an agent that a killed drive left behind may still write into them.
     end_left_agents(store)
-    with checkpointer(store) as saver:
+    control = RunControl()
+    with checkpointer(store, draining=control.request_drain) as saver:
         graph_of = partial(task_graph, root=root, policy=policy, runners=runners, checkpointer=saver)
         config = _config(run_id, policy)
         # Any graph of the run can read its state; which task it works on now is only known from there.
@@ -254,7 +272,7 @@ def _drive(
             return view
         if view.phase != "new":
             # The first lines of a new run have its policy; of one that goes on, what differs by now is noted.
-            Recorder(Journal(journal_path(root))).watch_policy(root, run_id, policy.fingerprints)
+            Recorder(journal_of(root)).watch_policy(root, run_id, policy.fingerprints)
             _write_failures(root, store)
         start: Any = Command(resume=given) if given else None
         if view.phase == "new":
@@ -270,9 +288,12 @@ def _drive(
                     stream_mode="custom",
                     durability="sync",
                     version="v2",
-                    interrupt_before=[until] if until else None,
+                    interrupt_before=stops or None,
+                    control=control,
                 ):
                     notice(cast("Mapping[str, Any]", part["data"]))
+            except GraphDrained:  # the worker ends: another one goes on from this step
+                pass
             except RunnerError:
                 _write_failures(root, store)
                 raise
@@ -286,7 +307,7 @@ def _drive(
 
 def _write_failures(root: Path, store: RunStore) -> None:
     """Write down what runners spent before they failed; the roles that were asked beside them have ended by now."""
-    recorder = Recorder(Journal(journal_path(root)))
+    recorder = Recorder(journal_of(root))
     for key, row in store.failures():
         recorder.keep(store.run_id, key, RUNNER_FAILED, {"role": row["role"], "usage": row["usage"]})
 
@@ -310,7 +331,7 @@ def view_run(run_id: str, *, root: Path, graphs: Graphs | None = None) -> RunVie
     """
     store = RunStore(root, run_id)
     task, policy, _ = store.load()
-    if not (store.folder / CHECKPOINTS).exists():
+    if database_of(root) is None and not (store.folder / CHECKPOINTS).exists():
         abandoned, other = store.abandoned(), store.is_of_another_version()
         phase = "done" if abandoned else "new"
         return RunView(run_id, task, policy, phase, {}, (), (), abandoned=abandoned, of_another_version=other)
@@ -327,6 +348,15 @@ def view_run(run_id: str, *, root: Path, graphs: Graphs | None = None) -> RunVie
     if store.abandoned():
         return replace(view, phase="done", waiting=(), question=None, abandoned=True)
     return view
+
+
+def checkpoint_of(store: RunStore) -> CheckpointTuple | None:
+    """Return the last checkpoint of a run; None where it has none."""
+    _, policy, _ = store.load()
+    if not (store.folder / CHECKPOINTS).exists():
+        return None
+    with checkpointer(store, read_only=True) as saver:
+        return saver.get_tuple(_config(store.run_id, policy))
 
 
 def kept_views(root: Path, damaged: Callable[[str, RunDamagedError], object]) -> dict[str, RunView]:
@@ -394,7 +424,7 @@ def _check_records(root: Path, view: RunView, frozen: str, steps: set[str]) -> N
             f"the frozen task and policy of run {view.run_id} were changed after its start",
             f"Restore .interlock/runs/{view.run_id}/run.json, or start a new run.",
         )
-    entries = list(Journal(journal_path(root)).entries(view.run_id))
+    entries = list(journal_of(root).entries(view.run_id))
     head = view.head or Head(0, "")
     if head.seq:
         line = HeadRecord(seq=head.seq, hash=head.hash)
@@ -437,14 +467,22 @@ class SetUp(SqliteSaver):
 
 
 @contextmanager
-def checkpointer(store: RunStore, *, read_only: bool = False) -> Generator[SqliteSaver]:
-    """Open the run's own checkpoint database; whoever writes to it holds the run's lock.
+def checkpointer(
+    store: RunStore, *, read_only: bool = False, draining: Callable[[], object] = lambda: None
+) -> Generator[BaseCheckpointSaver[Any]]:
+    """Open the run's own checkpoint database, or the shared one; whoever writes to it holds the run's lock.
 
     With `read_only`, nothing is written, and another process may be writing.
 
     Raises:
         RunDamagedError: The database is damaged, here or wherever it is used.
     """
+    if (database := database_of(store.root)) is not None:
+        from interlock.graph.engine.saver import FencedSaver  # noqa: PLC0415 - the extra `postgres`
+
+        task, policy, _ = store.load()
+        yield FencedSaver(database, partial(save, store.root, store.run_id, task, policy), draining)
+        return
     path = store.folder / CHECKPOINTS
     try:
         # Made at the first drive: until then a run has no state, and looking at it makes none.
@@ -579,7 +617,7 @@ def answer_question(
     with store.locked(wait=True):  # a run that asks a person is driven for a moment more, at most
         _check_unanswered(store, number)
         # Not cut, as other lines are: the run goes on with the task as it stands here.
-        Journal(journal_path(root)).append(run_id, decision_key(number), ANSWERS[kind], data)
+        journal_of(root).append(run_id, decision_key(number), ANSWERS[kind], data)
     return question
 
 

@@ -262,7 +262,7 @@ def clear(root: Path, run_id: str, task: Task, notice: Notice | None = None) -> 
     report = notice or _ignore
     try:
         with _translated():
-            made = os.path.exists(place.find(str(root)).store_path)  # noqa: PTH110 - a text, as in the whole package
+            made = place.is_used(place.find(str(root)))
         if not made:
             return
         left = ScopeLeases.open(root, run_id, task)

@@ -285,6 +285,17 @@ def seal_run(root: Path, task: Task, policy: Policy, progress: Progress = lambda
     }
 
 
+def frozen_here(root: Path, task: Task, policy: Policy) -> dict[str, Any]:
+    """Return what differs from machine to machine of what a run froze: its dependencies, and the records of them.
+
+    Raises:
+        CollectorError: A dependency is not there, or not as it was accepted here.
+    """
+    gates = [(gate, policy.seals[gate.id]) for gate in sealed_gates(task, policy)]
+    frozen = asdict(freeze(root, gates, base=policy.sealing["frozen"]["base"]))
+    return {name: frozen[name] for name in ("environments", "records")}
+
+
 def accepted(record: Mapping[str, Any]) -> dict[str, Any]:
     """Return the record of a run whose base a person accepted, whatever earlier runs left in it."""
     return {**record, "accepted": True} if record else {}

@@ -6,22 +6,25 @@ began with, and each answer before it is judged, since it was paid for and a cra
 
 import hashlib
 import json
+import os
 from collections.abc import Generator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from itertools import count
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from interlock.agents.ask import AgentConfigError, Answer, RunnerError
 from interlock.agents.usage import Usage, total
-from interlock.core.files import write_atomically
+from interlock.core.database import database_of
 from interlock.core.locks import locked
-from interlock.graph.engine.folder import RunFolder, journal_path
+from interlock.gates.sealed import Store, place_of
+from interlock.graph.engine import legs
+from interlock.graph.engine.folder import RunFolder, journal_of
 from interlock.graph.errors import RunBusyError, RunDamagedError, UnknownRunError
 from interlock.graph.task.policy import Policy
 from interlock.graph.task.questions import decision_key
 from interlock.graph.task.task import Task
-from interlock.journal import Journal, JournalError
+from interlock.journal import JournalError
 
 _STOPPED: Final = "stopped.json"
 _FAILED: Final = ".failed"
@@ -35,6 +38,18 @@ def _readable(value: object) -> bytes:
     return json.dumps(value, indent=1).encode() + b"\n"
 
 
+def _moved(value: Any, old: str, new: str) -> Any:
+    """Return JSON in which every path below one folder is below another."""
+    if isinstance(value, dict):
+        rows = cast("dict[str, Any]", value)
+        return {_moved(key, old, new): _moved(each, old, new) for key, each in rows.items()}
+    if isinstance(value, list):
+        return [_moved(each, old, new) for each in cast("list[Any]", value)]
+    if isinstance(value, str) and (value == old or value.startswith(f"{old}/")):
+        return new + value[len(old) :]
+    return value
+
+
 class RunStore(RunFolder):
     """The files of one run below `.interlock/runs/<run_id>/`; see `RunFolder`."""
 
@@ -46,7 +61,10 @@ class RunStore(RunFolder):
         Raises:
             RunBusyError: The run id is taken by another task, or by the same task under another policy.
         """
-        data = _readable({"format": FORMAT, "task": task.to_json(), "policy": policy.to_json()})
+        begun: dict[str, Any] = {"format": FORMAT, "task": task.to_json(), "policy": policy.to_json()}
+        if database_of(self.root) is not None:
+            begun["place"] = self._place()
+        data = _readable(begun)
         if not self.exists():
             self.keep_begin(data)
         elif (self.folder / "run.json").read_bytes() != data:
@@ -76,10 +94,30 @@ class RunStore(RunFolder):
         except (ValueError, RecursionError) as error:
             raise self.damaged(name, f"it is not JSON: {error}") from error
         try:
+            if database_of(self.root) is not None:
+                # A run of before the project had a database says it only where something was frozen.
+                place = read.get("place") or read["policy"]["sealing"].get("frozen", {}).get("top")
+                read = self._from_elsewhere(read, place) if place else read
             task, policy = Task.from_json(read["task"]), Policy.from_json(read["policy"])
             return task, policy, hashlib.sha256(data).hexdigest()
         except (ValueError, KeyError, TypeError) as error:
             raise self.damaged(name, "it holds no task and policy") from error
+
+    def _place(self) -> str:
+        return os.fspath(place_of(self.root)[0])
+
+    def _from_elsewhere(self, read: dict[str, Any], place: str) -> dict[str, Any]:
+        """Return what a run began with on another machine as it is here: paths, and dependencies of sealed gates."""
+        read = _moved(read, place, self._place())
+        frozen = read["policy"]["sealing"].get("frozen")
+        if frozen is not None and self.own_frozen.exists():
+            frozen |= json.loads(self.own_frozen.read_bytes())
+        return read
+
+    @property
+    def own_frozen(self) -> Path:
+        """The file with what sealed gates find on this machine beside the export, where several drive a run."""
+        return Store(place_of(self.root)[0]).folder / "frozen" / f"{self.run_id}.json"
 
     def is_of_another_version(self) -> bool:
         """Return whether another version began the run: what it waits for, and its files, have another form."""
@@ -104,7 +142,7 @@ class RunStore(RunFolder):
         In a journal that is damaged there is none: who drives the run, or verifies it, is told of the damage.
         """
         with suppress(JournalError):
-            entry = Journal(journal_path(self.root)).find(self.run_id, decision_key(number))
+            entry = journal_of(self.root).find(self.run_id, decision_key(number))
             return None if entry is None else entry.data
         return None
 
@@ -133,8 +171,10 @@ class RunStore(RunFolder):
                 return text
         return None
 
-    def keep_answer(self, key: str, answer: Answer, *, costs: bool) -> None:
+    def keep_answer(self, key: str, answer: Answer, *, costs: bool, files: str = "") -> None:
         """Store an answer under its key before anything is done with it; what it `costs` unless it is from outside.
+
+        `files` is the commit with the files as the agent left them, where another machine may have to go on.
 
         Raises:
             RunDamagedError: It cannot be stored.
@@ -146,7 +186,7 @@ class RunStore(RunFolder):
             row["cost"] = cost | {"opened": None if answer.opened is None else list(answer.opened)}
         path = self.folder / "answers" / f"{key}.json"
         try:
-            write_atomically(path, _readable(row))
+            self.keep(f"answers/{key}.json", _readable(row), saved=files)
         except OSError as error:
             raise RunDamagedError(
                 f"the answer {path} cannot be stored: {error.strerror}",
@@ -156,7 +196,7 @@ class RunStore(RunFolder):
     def keep_failure(self, key: str, role: str, spent: Usage) -> None:
         """Add what was spent on an ask before its runner failed."""
         rows = [*self._failures(key), {"key": key, "role": role, "usage": spent.to_json()}]
-        write_atomically(self.folder / "answers" / f"{key}{_FAILED}", _readable(rows))
+        self.keep(f"answers/{key}{_FAILED}", _readable(rows))
 
     def spent_on_failures(self, key: str) -> Usage:
         """Return what was spent on an ask by runners that failed."""
@@ -186,12 +226,12 @@ class RunStore(RunFolder):
             AgentConfigError, RunnerError: The one that came, after it was kept.
         """
         # Whoever drives it again tries again, so that the old reason is none any more.
-        (self.folder / _STOPPED).unlink(missing_ok=True)
+        self.drop(_STOPPED)
         try:
             yield
         except (AgentConfigError, RunnerError) as error:
             row = {"code": error.code, "message": error.message, "fix": error.fix}
-            write_atomically(self.folder / _STOPPED, _readable(row))
+            self.keep(_STOPPED, _readable(row))
             raise
 
     def stopped(self) -> dict[str, str] | None:
@@ -218,8 +258,9 @@ class RunStore(RunFolder):
             yield free
 
     def driven(self) -> bool:
-        """Return whether some process drives this run at this moment."""
-        return self.held("lock")
+        """Return whether some process drives this run at this moment, or a worker is going to."""
+        database = database_of(self.root)
+        return self.held("lock") if database is None else legs.driven(database, self.run_id)
 
 
 def no_task_run(root: Path, name: str, ticket_run: str | None = None) -> UnknownRunError:
@@ -240,7 +281,7 @@ def create_next(root: Path, task: Task, policy: Policy) -> str:
     An id that the journal knows is not free, even where the folder of its run is gone. One that a killed process took
     and did not fill is.
     """
-    journal = Journal(journal_path(root))
+    journal = journal_of(root)
     for number in count(1):
         run_id = f"{task.task_id}.{number}"
         store = RunStore(root, run_id)

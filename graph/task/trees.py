@@ -26,7 +26,7 @@ from interlock.gates.patterns import compile_scope
 from interlock.gates.sealed import EVIDENCE, Base, Entry, Product, SealError, Store, choose
 from interlock.gates.shared import hidden_count, shared
 from interlock.gates.tree import left_out
-from interlock.graph.engine.folder import journal_path, list_runs, runs_of
+from interlock.graph.engine.folder import journal_of, list_runs, runs_of
 from interlock.graph.errors import GraphError, RunDamagedError
 from interlock.graph.task.policy import Policy, key_variables
 from interlock.graph.task.sealing import (
@@ -41,7 +41,6 @@ from interlock.graph.task.state import Outside
 from interlock.graph.task.store import RunStore
 from interlock.graph.task.task import Task
 from interlock.journal import Entry as Line
-from interlock.journal import Journal
 from interlock.redaction import Redactor, redactor_for
 from interlock.reservations import ReservationError, open_reservations
 
@@ -291,7 +290,7 @@ def keeping_base(base: Base, work: str, task: Task, products: Mapping[str, Produ
 
 def put_back_of(root: Path, run_id: str) -> Iterator[PutBack]:
     """Yield what was put back in a run, the first attempt first, as the journal says."""
-    for entry in Journal(journal_path(root)).entries(run_id):
+    for entry in journal_of(root).entries(run_id):
         if entry.type == PUT_BACK:
             yield PutBack(entry.data["attempt"], entry.data["work"], tuple(entry.data["paths"]))
 
@@ -351,7 +350,7 @@ def hand_overs(root: Path, run_id: str) -> tuple[HandOver, ...]:
         task, policy, _ = store.load()
     except RunDamagedError:
         return ()
-    moments = [moment for entry in Journal(journal_path(root)).entries(run_id) if (moment := _moment(entry))]
+    moments = [moment for entry in journal_of(root).entries(run_id) if (moment := _moment(entry))]
     try:
         return tuple(_hand_overs(root, task, policy, moments))
     except SealError:  # the store is not what it was

@@ -99,12 +99,15 @@ def view_of(store: RunStore, task: Task, policy: Policy, state: StateSnapshot) -
             task = Task.from_json({**correction, "base": task.base})
         except ValueError as error:
             raise store.damaged("checkpoints.sqlite", "it holds a correction that is no task") from error
+    values = dict(state.values)
+    if policy.sealing and values:
+        values["sealing"] = policy.sealing  # as it is on this machine
     return RunView(
         store.run_id,
         task,
         policy,
         phase,
-        dict(state.values),
+        values,
         state.next,
         tuple(waiting),
         question=question,

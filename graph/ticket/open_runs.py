@@ -39,10 +39,10 @@ from interlock.graph.engine.folder import (
     ABANDONED,
     HeadRecord,
     is_run_id,
-    journal_path,
+    journal_of,
     journal_run,
     restore,
-    snapshots_path,
+    snapshots_of,
     state_dir,
 )
 from interlock.graph.errors import ENDED, GraphError, RunDamagedError, UnknownRunError
@@ -95,8 +95,8 @@ class OpenRuns:
     def __init__(self, root: Path, specs: Mapping[str, PipelineSpec] = SPECS) -> None:
         self.root = root.resolve()
         self.specs = dict(specs)
-        self.journal = Journal(journal_path(self.root))
-        self.snapshots = Journal(snapshots_path(self.root))
+        self.journal = journal_of(self.root)
+        self.snapshots = snapshots_of(self.root)
         self._database = self.root / ".interlock" / "tickets" / CHECKPOINTS
         self._connection: Connection | None = None
         self._saver: SqliteSaver | None = None

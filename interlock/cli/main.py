@@ -67,6 +67,13 @@ SECTIONS: Final = {
         "evidence": ("interlock.cli.evidence", "Collect screenshots, a console log or an accessibility report."),
         "agent": ("interlock.cli.agent", "Print a role's prompt and contract as an agent file for Claude Code."),
     },
+    "Many machines": {
+        "database": ("interlock.cli.database", "Make the tables and roles of a database that machines share."),
+        "migrate": ("interlock.cli.database", "Copy this project into a database, and compare what was copied."),
+        "worker": ("interlock.cli.worker", "Drive the runs of a project with a database."),
+        "submit": ("interlock.cli.worker", "Put tasks into the queue; a worker begins them."),
+        "workers": ("interlock.cli.worker", "Show workers, queues, and what is stalled."),
+    },
     "Servers and hooks": {
         "ui": ("interlock.cli.ui", "Open the pages in a browser: what waits for you, runs, evidence, changes, leases."),
         "mcp": ("interlock.cli.serve", "Serve the tools to one agent host over standard input and output (MCP)."),

@@ -17,6 +17,7 @@ from interlock.cli.events import EventStream, events_option
 from interlock.cli.interrupt import stops_at_once
 from interlock.cli.run_many import check_clean, run_many, show_jobs, task_files
 from interlock.cli.screen import STYLES, Screen, Sparse, usage_lines
+from interlock.core.database import address_of
 from interlock.core.errors import Exit
 from interlock.gates.config import load_config
 
@@ -62,7 +63,8 @@ def run_command(
         raise click.UsageError("--here and --apart contradict each other; leave one out")
     config = load_config(folder)
     several = len(files) > 1 or any((row.candidates or 1) > 1 for row in config.roles.values())
-    if apart or (several and not here):
+    # With a database any worker may have to go on with it, which needs a tree of its own.
+    if apart or (several and not here) or (address_of(folder) and not here):
         check_clean(folder, with_changes=with_changes)
         tasks = [graph.staffed(graph.load_task(file), config, folder, models) for file in files]
         commit = graph.target_commit(folder, config.landing.target)
@@ -158,6 +160,7 @@ def known_run(folder: Path, name: str) -> str:
     run_id = graph.find_run(folder, "runs", name)
     if run_id is None:
         raise graph.no_task_run(folder, name, graph.find_ticket_run(folder, name))
+    graph.bring_shown(folder, run_id)
     return run_id
 
 

@@ -14,7 +14,7 @@ from interlock.doctor.report import Report, Scene, fail, good, warn
 from interlock.gates import load_config
 from interlock.gates.sealed import sandbox
 from interlock.install.githooks import program
-from interlock.reservations import SqliteStore, place, process, settings
+from interlock.reservations import place, process, settings, store_at
 from interlock.reservations.hooks.main import OFF
 
 
@@ -86,11 +86,12 @@ def store(scene: Scene) -> Report:
     """Check the store of this project, and those of the projects around it: what is held there counts here too."""
     found: list[str] = []
     for row in (scene.place, *place.around(str(Path(scene.place.root) / "file"), scene.place)):
-        if not os.path.lexists(row.store_path):
+        if not place.is_used(row):
             continue  # the first reservation makes it
         try:
-            with closing(SqliteStore(row.store_path)) as opened, opened.transaction() as tx:
-                found.append(f"{row.store_path}: {count(tx.leases(), 'lease')}, {len(tx.waiters())} waiting")
+            with closing(store_at(row)) as opened, opened.transaction() as tx:
+                where = "the database" if opened.is_shared else row.store_path
+                found.append(f"{where}: {count(tx.leases(), 'lease')}, {len(tx.waiters())} waiting")
         except InterlockError as error:
             return fail(error.message, error.fix)
     return good("; ".join(dict.fromkeys(found)) or "no store yet")

@@ -20,6 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any, Final, NamedTuple, cast
 
+from interlock.core.database import ADDRESS
 from interlock.core.git import environment
 from interlock.core.process import signal_group, start
 from interlock.core.project import PROJECT
@@ -202,6 +203,7 @@ def planted(home: Path, env: Mapping[str, str]) -> Generator[Scratch]:
     number = secrets.token_hex(4)
     named = {
         PROJECT: str(folder),
+        ADDRESS: "",
         identity.NAMES[0]: f"probe-{number}-asker",
         PROBE: "1",
         STATE: str(folder / ".git" / "state"),

@@ -10,9 +10,9 @@ from interlock.reservations.git import commands
 from interlock.reservations.git.lease_history import leases_by_path, read_history
 from interlock.reservations.leases.marks import GRAIN_SECONDS, edited_at, time_of
 from interlock.reservations.rules import shown
+from interlock.reservations.store.choice import store_at
 from interlock.reservations.store.history import Held, History
 from interlock.reservations.store.records import key_of
-from interlock.reservations.store.sqlite import SqliteStore
 
 EDIT_SECONDS: Final = 120.0
 """How long after the hook an edit may still be written: clients ask a person in between."""
@@ -51,11 +51,11 @@ def authors_of(start: str, agents: Sequence[str], paths: Sequence[str], since: f
     that this process works for is meant.
     """
     found = place.find(start)
-    if not paths or not os.path.exists(found.store_path):
+    if not paths or not place.is_used(found):
         return Authors()
     below = os.path.relpath(os.path.realpath(start), found.root)
     inside = {path if below == "." else f"{below}/{path}": path for path in paths}
-    store = SqliteStore(found.store_path)
+    store = store_at(found)
     try:
         names = agents or [identity.who(os.environ, store, via="mcp").name]
         with store.transaction() as tx:

@@ -7,16 +7,15 @@ not known counts as unsaved.
 import os
 import os.path
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from interlock.core.patterns import Pattern, canonical
 from interlock.reservations import place
 from interlock.reservations.git import commands
-from interlock.reservations.store.outbox import JOURNAL_RUN
 
 if TYPE_CHECKING:
-    from interlock.journal import Entry
+    from interlock.journal import Journal
 
 
 def roots_of(found: place.Place) -> list[str]:
@@ -28,18 +27,16 @@ def roots_of(found: place.Place) -> list[str]:
     return list(dict.fromkeys([found.root, *(tree for tree in trees if os.path.isdir(tree))]))
 
 
-def journals_of(roots: Iterable[str]) -> list[str]:
-    """Return the journals of some checkouts, as far as they are there."""
-    paths = (os.path.join(root, "artifacts", "interlock", "events.jsonl") for root in roots)
-    return [path for path in paths if os.path.exists(path)]
+def journals_of(roots: Sequence[str], files: Sequence[str] = ()) -> list["Journal"]:
+    """Return the journals of some checkouts, as far as they are there, and those in some files besides."""
+    from interlock.journal import Journal, journal_of  # noqa: PLC0415 - slow to load, and git alone may be wanted
 
-
-def read_journals(journals: Iterable[str]) -> Iterator["Entry"]:
-    """Yield what some journals hold of the run `reservations`, each line checked."""
-    from interlock.journal import Journal  # noqa: PLC0415 - slow to load, and git alone may be wanted
-
-    for path in journals:
-        yield from Journal(path).entries(JOURNAL_RUN)
+    own = [journal_of(root) for root in roots]
+    own[0].pull()  # with a database, each of them has all lines
+    journals = {str(journal.path): journal for journal in own if journal.path.exists()}
+    for path in files:
+        journals.setdefault(path, Journal(path))
+    return [*journals.values()]
 
 
 def unsaved(root: str, patterns: Sequence[str], seconds: float | None = None) -> dict[str, bool | None]:

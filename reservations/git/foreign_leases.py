@@ -45,12 +45,12 @@ Held: TypeAlias = Near[Hold]
 def opened(found: place.Place, client: str, env: Mapping[str, str]) -> Context | None:
     """Return what a guard works with; None where nothing was ever reserved, so that there is nothing to guard."""
     from interlock.reservations import identity  # noqa: PLC0415 - not for a quick yes
-    from interlock.reservations.store.sqlite import SqliteStore  # noqa: PLC0415
+    from interlock.reservations.store.choice import store_at  # noqa: PLC0415
     from interlock.reservations.versions import flight  # noqa: PLC0415
 
-    if not os.path.lexists(found.store_path):
+    if not place.is_used(found):
         return None
-    runtime = Runtime(SqliteStore(found.store_path), settings.read(found.root), is_running=process.is_running)
+    runtime = Runtime(store_at(found), settings.read(found.root), is_running=process.is_running)
     known = identity.who(env, runtime.store, via=client)
     name = flight.acting(found, known.name)
     caller = Caller(name, known.kind, found.root, client, process.host(), known.pid, known.started)

@@ -27,14 +27,16 @@ esac
 """
 """What `reference_transaction` looks at; a rebase also moves REBASE_HEAD and CHERRY_PICK_HEAD at each step."""
 
-_STORE: Final = """may_be_held() {
-  [ -z "$INTERLOCK_PROJECT" ] && git=$(git rev-parse --git-common-dir) && at=$(pwd -P) || return 0
-  [ -e "$git/interlock/reservations.sqlite" ] && return 0
+_STORE: Final = """names_database() { [ -f "$1/interlock.toml" ] && grep -q database "$1/interlock.toml"; }
+may_be_held() {
+  [ -z "$INTERLOCK_PROJECT$INTERLOCK_DATABASE" ] && git=$(git rev-parse --git-common-dir) && at=$(pwd -P) || return 0
+  [ -e "$git/interlock/reservations.sqlite" ] || names_database "$git/.." && return 0
   while [ -n "$at" ]; do
     at=${at%/*}
     for each in .git/interlock .interlock; do
       [ -f "$at/.git" ] || [ -e "$at/$each/reservations.sqlite" ] && return 0
     done
+    names_database "$at" && return 0
   done
   return 1
 }

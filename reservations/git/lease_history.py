@@ -4,7 +4,8 @@ import os.path
 from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Final
+from itertools import chain
+from typing import TYPE_CHECKING, Final
 
 from interlock.core.patterns import Pattern, canonical
 from interlock.reservations import place
@@ -12,6 +13,7 @@ from interlock.reservations.errors import StoreError
 from interlock.reservations.git import checkouts
 from interlock.reservations.git.near import Near
 from interlock.reservations.rules import shown
+from interlock.reservations.store.choice import store_at
 from interlock.reservations.store.history import (
     Held,
     History,
@@ -20,8 +22,12 @@ from interlock.reservations.store.history import (
     from_queue,
     history_of,
 )
+from interlock.reservations.store.outbox import JOURNAL_RUN
 from interlock.reservations.store.records import Lease
 from interlock.reservations.store.sqlite import SqliteStore, to_read
+
+if TYPE_CHECKING:
+    from interlock.reservations.store.choice import Store
 
 ALL: Final = 10_000_000
 """At most this many queued events are read."""
@@ -37,19 +43,25 @@ class Seen:
     events: int
 
 
-def look(store: SqliteStore, roots: Iterable[str]) -> Seen:
-    """Read a store at one moment, with what waits for the journals of some checkouts, and leave it as it was."""
+def look(store: "Store", roots: Iterable[str]) -> Seen:
+    """Read a store at one moment, with what waits for the journals of some checkouts, and leave it as it was.
+
+    Machines that share a store share one journal, for which all of it waits.
+    """
     with store.transaction() as tx:
         name = tx.store_id()
-        waiting = [event for root in roots for event in from_queue(name, tx.events(root, ALL))]
+        queues = [tx.events(root, ALL) for root in ([None] if store.is_shared else roots)]
+        waiting = [event for queue in queues for event in from_queue(name, queue)]
         return Seen(name, tx.leases(), waiting, tx.event_count())
 
 
-def _look_at(store_path: str, roots: Iterable[str]) -> Seen | None:
-    """Do the same with a store that may not be there, or that nobody may write."""
-    if not os.path.exists(store_path):
+def _look_at(found: place.Place, roots: Iterable[str]) -> Seen | None:
+    """Do the same with the store of a project, which may not be there, or which nobody may write."""
+    if place.has_database(found):
+        return look(store_at(found), roots)
+    if not os.path.exists(found.store_path):
         return None
-    with to_read(store_path) as path, closing(SqliteStore(path)) as store:
+    with to_read(found.store_path) as path, closing(SqliteStore(path)) as store:
         return look(store, roots)
 
 
@@ -64,11 +76,12 @@ def read_history(found: place.Place, more: Sequence[str] = ()) -> tuple[History,
     What still waits in the store counts too, if that is there, and how many events it ever had.
     """
     roots = checkouts.roots_of(found)
-    journals = list(dict.fromkeys([*checkouts.journals_of(roots), *more]))
+    journals = checkouts.journals_of(roots, more)
     # The store goes first: an event leaves the queue when it is in a journal.
-    seen = _look_at(found.store_path, roots)
+    seen = _look_at(found, roots)
     waiting, counts = ([], {}) if seen is None else (seen.waiting, {seen.store: seen.events})
-    return history_of([*waiting, *from_journal(checkouts.read_journals(journals))], counts), journals
+    lines = chain.from_iterable(journal.entries(JOURNAL_RUN) for journal in journals)
+    return history_of([*waiting, *from_journal(lines)], counts), [str(journal.path) for journal in journals]
 
 
 def _prefix(held: Held) -> str:

@@ -210,8 +210,9 @@ _ROWS: Final[Mapping[str, Callable[[Call], Verdict]]] = {
 VERBS: Final = {name: row for names, row in _ROWS.items() for name in names.split()}
 """Subcommand to what it would meet; of one that is not here every effect is undone. Aliases are not followed."""
 
-_NAMES: Final = frozenset({*identity.NAMES, identity.SESSION, identity.EXPORTED, PROJECT, "INTERLOCK_HOOKS"})
-"""Variables that say who an agent is, and whether hooks run."""
+_SWITCHES: Final = ("INTERLOCK_DATABASE", "INTERLOCK_HOOKS")
+_NAMES: Final = frozenset({*identity.NAMES, identity.SESSION, identity.EXPORTED, PROJECT, *_SWITCHES})
+"""Variables that say who an agent is, where its reservations are, and whether hooks run."""
 _ELSEWHERE: Final = re.compile(r"GIT_(?:\w*DIR\w*|WORK_TREE|INDEX_FILE|CONFIG\w*)|--(?:git-dir|work-tree|config-env)")
 """Variables and options by which git works on another repository or by other settings."""
 _AROUND: Final = "would bypass the guard of"

@@ -10,12 +10,12 @@ from interlock.reservations import identity, place, process, settings
 from interlock.reservations.hooks.client_input import Call
 from interlock.reservations.leases import subagents
 from interlock.reservations.leases.runtime import Caller, Context, Runtime
-from interlock.reservations.store.sqlite import SqliteStore
+from interlock.reservations.store.choice import store_at
 
 
 def opened(found: place.Place, call: Call, env: Mapping[str, str], client: str) -> Context:
     """Return the runtime of a project and the agent whose client called."""
-    store = SqliteStore(found.store_path)
+    store = store_at(found)
     runtime = Runtime(
         store,
         settings.read(found.root),

@@ -4,7 +4,6 @@ Before a shell command the git guard is asked, since a shell bypasses editing to
 looked at.
 """
 
-import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -75,7 +74,7 @@ def _guarded(command: str, call: Call, env: Mapping[str, str], client: str) -> i
     from interlock.reservations.guard.check import check_command  # noqa: PLC0415 - editing tools do not need them
 
     found = place.find(call.cwd)
-    opened = client_hook.opened(found, call, env, client) if os.path.lexists(found.store_path) else None
+    opened = client_hook.opened(found, call, env, client) if place.is_used(found) else None
     known = {} if opened is None else {found.store_path: opened}
     named = {**env, **client_hook.identified(env, call, client)}
     reason = check_command(command, call.cwd, named, known, partial(owner_of_stash, found))

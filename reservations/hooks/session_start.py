@@ -3,7 +3,6 @@
 With that the MCP server, shell commands and git's hooks below the same client are the same agent.
 """
 
-import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -27,7 +26,7 @@ def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:
     client = client_input.client_of(argv)
     call = client_input.read(data)
     found = place.find(call.cwd)
-    if not found.common and not os.path.lexists(found.store_path):
+    if not found.common and not place.is_used(found):
         return 0
     ctx = client_hook.opened(found, call, env, client)
     own = status.join(ctx)

@@ -6,7 +6,6 @@ until its lease ends or somebody takes it over from the ended process.
 """
 
 import json
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -26,7 +25,7 @@ def run(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:
     client = client_input.client_of(argv)
     call = client_input.read(data)
     found = place.find(call.cwd)
-    if not os.path.lexists(found.store_path):
+    if not place.is_used(found):
         return 0
     ctx = client_hook.opened(found, call, env, client)
     watch.stopped(ctx, found, call.session_id)

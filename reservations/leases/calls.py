@@ -189,7 +189,7 @@ def reported(ctx: Context, tried: Attempt) -> "ReserveAnswer":
     That is whether what is in the way has uncommitted changes, and which new leases had some before.
     """
     answer = tried.answer
-    _ask_dirty(ctx, [row["conflict"] for row in answer["errors"] if "conflict" in row])
+    ask_dirty(ctx, [row["conflict"] for row in answer["errors"] if "conflict" in row])
     report = handover.received(ctx, tried.new) if tried.new else {}
     if report:
         answer = cast("ReserveAnswer", {**answer, **report})
@@ -310,14 +310,18 @@ def _leave(entry: Entry, asked: Asked, why: str) -> None:
         wait_queue.leave(entry, place, why)
 
 
-def _ask_dirty(ctx: Context, conflicts: "Sequence[Conflict]") -> None:
-    """Note for each conflict whether there is unsaved work under it; after the transaction, for it asks git."""
+def ask_dirty(ctx: Context, conflicts: "Sequence[Conflict]") -> None:
+    """Note for each conflict whether there is unsaved work under it; after the transaction, for it asks git.
+
+    What it does not find may be on another machine, where one shares the store.
+    """
     leases = [row for row in conflicts if "waiting" not in row]
     held = tuple(sorted({row["held_pattern"] for row in leases}))
     if held:
         known = ctx.runtime.dirty(ctx.caller.root, held)
         for row in leases:
-            row["dirty"] = known.get(row["held_pattern"])
+            found = known.get(row["held_pattern"])
+            row["dirty"] = None if found is False and ctx.runtime.store.is_shared else found
 
 
 def release(ctx: Context, reservation_ids: Sequence[str], *, report_unsaved: bool = True) -> "ReleaseAnswer":
@@ -380,5 +384,5 @@ def check(ctx: Context, patterns: Sequence[str]) -> "ConflictsAnswer":
             for held in found.blockers:
                 held_pattern = granting.held_pattern(row.pattern, wanted, held)
                 answer["conflicts"].append(conflict_info(entry, row.text, held, held_pattern))
-    _ask_dirty(ctx, answer["conflicts"])
+    ask_dirty(ctx, answer["conflicts"])
     return answer

@@ -15,7 +15,7 @@ from interlock.reservations.settings import Settings
 from interlock.reservations.store.records import MAX_NAME_CHARS, SYSTEM, Agent, AgentKind, Importance, Message, key_of
 
 if TYPE_CHECKING:
-    from interlock.reservations.store.sqlite import SqliteStore
+    from interlock.reservations.store.choice import Store
     from interlock.reservations.store.sqlite_rows import Transaction
 
 
@@ -100,7 +100,7 @@ class Runtime:
 
     def __init__(
         self,
-        store: "SqliteStore",
+        store: "Store",
         settings: Settings = Settings(),  # noqa: B008 - it never changes
         clock: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,

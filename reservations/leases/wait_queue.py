@@ -5,7 +5,7 @@ from typing import Final
 from interlock.reservations.leases import granting, liveness
 from interlock.reservations.leases.granting import Wanted
 from interlock.reservations.leases.runtime import Entry, Runtime
-from interlock.reservations.settings import NEGOTIATION_POLL_SECONDS
+from interlock.reservations.settings import NEGOTIATION_POLL_SECONDS, SHARED_POLL_SECONDS
 from interlock.reservations.store.records import Lease, Waiter, iso, key_of, replace
 
 LOOK_SECONDS: Final = 1.0
@@ -154,8 +154,9 @@ def confirm(entry: Entry, waiter_id: int) -> None:
 def until_changed(runtime: Runtime, stamp: object, seconds: float) -> None:
     """Wait until the store has changed since its `stamp`, taken before the rows were looked at, or the time is over."""
     end = runtime.monotonic() + seconds
+    pause = SHARED_POLL_SECONDS if runtime.store.is_shared else NEGOTIATION_POLL_SECONDS
     while runtime.store.stamp() == stamp and (left := end - runtime.monotonic()) > 0:
-        runtime.pause(min(NEGOTIATION_POLL_SECONDS, left))
+        runtime.pause(min(pause, left))
 
 
 def _moved(waiter: Waiter, wanted: Wanted, until: float) -> Waiter:

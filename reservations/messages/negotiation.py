@@ -59,8 +59,7 @@ def negotiate(
     if ask.wait_seconds and answer["status"] == "pending" and "deadlock" not in answer:
         answer["status"] = "timeout"
     if "holder" in answer:
-        held = answer["holder"]["held_pattern"]
-        answer["holder"]["dirty"] = ctx.runtime.dirty(ctx.caller.root, (held,)).get(held)
+        calls.ask_dirty(ctx, [answer["holder"]])
     return answer
 
 

@@ -228,6 +228,9 @@ class SqliteFile(Generic[RowsT]):
 class SqliteStore(SqliteFile[Transaction]):
     """The reservations of a project."""
 
+    is_shared: Final = False
+    """Whether other machines use it too."""
+
     def __init__(self, path: str, patience_seconds: float = PATIENCE_SECONDS) -> None:
         super().__init__(path, TABLES, STORE_FORMAT, Transaction, patience_seconds)
 

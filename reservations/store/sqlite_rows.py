@@ -1,4 +1,7 @@
-"""The tables of the SQLite store and their rows: one statement for each question of `Transaction`."""
+"""The tables of the store and their rows: one statement for each question of `Transaction`.
+
+SQLite and PostgreSQL both know these statements, but for how values are marked; see `postgres`.
+"""
 # ruff: noqa: S608 - names of tables and columns come from this package alone, values are always bound
 
 import json
@@ -96,10 +99,10 @@ def _add(table: str, columns: tuple[str, ...]) -> str:
     return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
 
 
-def _put(table: str, columns: tuple[str, ...], key: str, keep: str = "") -> str:
+def _put(table: str, columns: tuple[str, ...], *key: str, keep: str = "") -> str:
     """Return the statement that adds a row, or replaces the one with the same key; `keep` keeps its first value."""
-    changes = ", ".join(f"{name} = excluded.{name}" for name in columns if name not in (key, keep))
-    return f"{_add(table, columns)} ON CONFLICT ({key}) DO UPDATE SET {changes}"
+    changes = ", ".join(f"{name} = excluded.{name}" for name in columns if name not in (*key, keep))
+    return f"{_add(table, columns)} ON CONFLICT ({', '.join(key)}) DO UPDATE SET {changes}"
 
 
 def _change(table: str, columns: tuple[str, ...], key: str) -> str:
@@ -114,6 +117,11 @@ _RECENT: Final = " UNION ALL ".join(
     f"SELECT number FROM negotiation WHERE {each}" for each in (_OPEN, "created_at >= ?1", "resolved_at >= ?1")
 )
 
+STORE_ID: Final = "SELECT value FROM meta WHERE name = 'store_id'"
+EVENT_COUNT: Final = "SELECT seq FROM sqlite_sequence WHERE name = 'event'"
+_COUNT: Final = "INSERT INTO counter VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET value = counter.value + 1"
+_BIND: Final = _put("process", ("host", "pid", "started", "agent", "bound_at"), "host", "pid", "started")
+_REMEMBER: Final = _put("mark", ("agent_key", "key", "value", "at"), "agent_key", "key")
 _PUT_AGENT: Final = _put("agent", (*Agent.field_names, "key"), "key", keep="name")
 _PUT_LEASE: Final = _put("lease", (*Lease.field_names, "agent_key"), "reservation_id")
 _PUT_NEGOTIATION: Final = _put("negotiation", (*Negotiation.field_names, "holder_key", "requester_key"), "thread_id")
@@ -186,16 +194,16 @@ class Transaction(Rows):
 
     def store_id(self) -> str:
         """Return the 16 hex digits that this store was made with."""
-        return self._run("SELECT value FROM meta WHERE name = 'store_id'").fetchone()[0]
+        return self._run(STORE_ID).fetchone()[0]
 
     def next_number(self, counter: str) -> int:
         """Return 1, 2, 3 … of a counter (`token`); a number is never given twice, a rolled back one may be."""
-        self._run("INSERT INTO counter VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET value = value + 1", (counter,))
+        self._run(_COUNT, (counter,))
         return self._run("SELECT value FROM counter WHERE name = ?", (counter,)).fetchone()[0]
 
     def bind_process(self, host: str, pid: int, started: str, agent: str, at: float) -> None:
         """Remember which agent a client process is; the last one counts."""
-        self._run("INSERT OR REPLACE INTO process VALUES (?, ?, ?, ?, ?)", (host, pid, started, agent, at))
+        self._run(_BIND, (host, pid, started, agent, at))
 
     def agent_of_process(self, host: str, pid: int, started: str) -> str | None:
         """Return the agent of a client process."""
@@ -235,6 +243,13 @@ class Transaction(Rows):
         """Return all leases, the oldest first."""
         return self._all(Lease, "ORDER BY granted_at, token")
 
+    def leases_on(self, machine: str) -> list[Lease]:
+        """Return the leases of agents of a machine, by its name, and of those who call over HTTP; the oldest first."""
+        of_machine = "SELECT key FROM agent WHERE host IN ('', ?) OR substr(host, 1, ?) = ?"
+        which = f"WHERE agent_key IN ({of_machine}) ORDER BY granted_at, token"
+        # In a container of the machine the number of its processes' space follows; see `process.host`.
+        return self._all(Lease, which, machine, len(machine) + 1, f"{machine}/")
+
     def near(self, ancestors: Sequence[str], prefix: str) -> list[Lease]:
         """Return the leases that a pattern may overlap by the literal beginnings alone, the oldest first.
 
@@ -250,9 +265,8 @@ class Transaction(Rows):
 
     def add_waiter(self, waiter: Waiter) -> Waiter:
         """Put a waiter at the end of the queue; `waiter_id` is given by the store."""
-        number = self._run(_ADD_WAITER, _columns(waiter)[1:]).lastrowid
-        assert number is not None
-        return replace(waiter, waiter_id=number)
+        self._run(_ADD_WAITER, _columns(waiter)[1:])
+        return replace(waiter, waiter_id=self._run("SELECT max(waiter_id) FROM waiter").fetchone()[0])
 
     def put_waiter(self, waiter: Waiter) -> None:
         """Replace the waiter of that id."""
@@ -272,10 +286,8 @@ class Transaction(Rows):
 
     def add_message(self, message: Message) -> Message:
         """Keep a message; `message_id` is given by the store."""
-        values = (*message[1:], key_of(message.recipient))
-        number = self._run(_ADD_MESSAGE, values).lastrowid
-        assert number is not None
-        return replace(message, message_id=number)
+        self._run(_ADD_MESSAGE, (*message[1:], key_of(message.recipient)))
+        return replace(message, message_id=self._run("SELECT max(message_id) FROM message").fetchone()[0])
 
     def put_message(self, message: Message) -> None:
         """Replace the message of that id."""
@@ -331,20 +343,21 @@ class Transaction(Rows):
 
     def remember(self, agent: str, key: str, value: str, at: float) -> None:
         """Remember something of an agent, in the place of what its key had before."""
-        self._run("INSERT OR REPLACE INTO mark VALUES (?, ?, ?, ?)", (key_of(agent), key, value, at))
+        self._run(_REMEMBER, (key_of(agent), key, value, at))
 
     def add_event(self, root: str, type: str, data: str, at: float) -> None:  # noqa: A002
         """Queue an event for the journal of a checkout."""
         self._run("INSERT INTO event (root, type, data, at) VALUES (?, ?, ?, ?)", (root, type, data, at))
 
-    def events(self, root: str, limit: int) -> list[Event]:
-        """Return the first queued events of a checkout."""
-        query = "SELECT event_id, root, type, data, at FROM event WHERE root = ? ORDER BY event_id LIMIT ?"
-        return [Event(*row) for row in self._run(query, (root, limit))]
+    def events(self, root: str | None, limit: int) -> list[Event]:
+        """Return the first queued events of a checkout; None: of all of them."""
+        which, values = ("", (limit,)) if root is None else ("WHERE root = ?", (root, limit))
+        query = f"SELECT event_id, root, type, data, at FROM event {which} ORDER BY event_id LIMIT ?"
+        return [Event(*row) for row in self._run(query, values)]
 
     def event_count(self) -> int:
         """Return how many events there ever were, in the queue or not."""
-        return (self._run("SELECT seq FROM sqlite_sequence WHERE name = 'event'").fetchone() or (0,))[0]
+        return (self._run(EVENT_COUNT).fetchone() or (0,))[0]
 
     def drop_events(self, event_ids: Iterable[int]) -> None:
         """Take events out of the queue that are in the journal."""

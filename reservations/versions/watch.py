@@ -20,7 +20,7 @@ import json
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from interlock.core.record import Record
 from interlock.reservations import place
@@ -28,12 +28,15 @@ from interlock.reservations.leases import commit_lock
 from interlock.reservations.leases.marks import time_of
 from interlock.reservations.leases.runtime import Caller, Context, Entry, Runtime
 from interlock.reservations.rules import shown, some
+from interlock.reservations.store.choice import store_at
 from interlock.reservations.store.records import Lease, key_of, replace
-from interlock.reservations.store.sqlite import SqliteStore
 from interlock.reservations.versions import flight, look, putting_back, repository, store
 from interlock.reservations.versions.look import Held
 from interlock.reservations.versions.store import KEEP_SECONDS, Call, Seen, VersionRows, over_bound
 from interlock.reservations.versions.verdict import Change, Decision, Verdict, decide
+
+if TYPE_CHECKING:
+    from interlock.reservations.store.choice import Store
 
 NOTICE: Final = "shared-checkout"
 """The topic of messages about what others did to a held file, to the index, the stash or HEAD."""
@@ -86,7 +89,7 @@ class Undone(Record):
 
 def is_watched(found: place.Place) -> bool:
     """Return whether anything was ever reserved in a project, or in one around or inside it."""
-    return os.path.lexists(found.store_path) or os.path.lexists(store.path_of(found))
+    return place.is_used(found) or os.path.lexists(store.path_of(found))
 
 
 def look_now(ctx: Context, found: place.Place, event: Began | Ended | Did | None = None) -> list[str]:
@@ -148,21 +151,26 @@ class _Look:
         self.hooked = tx.hooked()
 
     def _leases(self, project: place.Place) -> list[Lease]:
-        """Return the leases of a project; where its store is gone, those of the last look, until they end."""
+        """Return the leases of a project; where its store is gone, those of the last look, until they end.
+
+        What an agent of another machine holds, it edits there: a pull brings it here, which is nothing to undo.
+        """
         name = f"leases {project.store_path}"
         copy = self.tx.value(name) or "[]"
-        if not os.path.lexists(project.store_path):
+        if not place.is_used(project):
             return [lease for each in json.loads(copy) if (lease := Lease(*each)).expires_at > self.now]
-        with self._store(project).transaction() as rows:
-            leases = [lease for lease in rows.leases() if lease.expires_at > self.now]
+        opened = self._store(project)
+        with opened.transaction() as rows:
+            held = rows.leases_on(os.uname().nodename) if opened.is_shared else rows.leases()
+            leases = [lease for lease in held if lease.expires_at > self.now]
         text = json.dumps(leases)
         if text != copy:
             self.tx.put_value(name, text)
         return leases
 
-    def _store(self, project: place.Place) -> SqliteStore:
+    def _store(self, project: place.Place) -> "Store":
         own = self.ctx.runtime.store
-        return own if own.path == project.store_path else SqliteStore(project.store_path)
+        return own if own.path == project.store_path else store_at(project)
 
     def compare(self, *, undoes: bool) -> bool:
         """Compare what is held with the last look, and undo what others did.
@@ -403,7 +411,9 @@ class _Look:
         if path == own or _is_gone(self.projects[path]):
             return self.ctx
         caller = self.ctx.caller
-        runtime = Runtime(SqliteStore(path), self.ctx.runtime.settings, is_running=self.ctx.runtime.is_running)
+        runtime = Runtime(
+            store_at(self.projects[path]), self.ctx.runtime.settings, is_running=self.ctx.runtime.is_running
+        )
         return Context(runtime, Caller(*replace(caller, root=self.projects[path].root)))
 
     def _record(self) -> None:

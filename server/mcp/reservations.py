@@ -20,7 +20,6 @@ from interlock.reservations import (
     bounded,
     drain_events,
     identity,
-    journal_of,
     open_runtime,
     place,
     process,
@@ -93,7 +92,7 @@ class ReservationCalls:
     def current_state(self, who: str) -> StatusAnswer:
         """Return the leases, the wait queue, and the negotiations of the last hour; where no store is, none is made."""
         found, _ = self._open()
-        if not os.path.exists(found.store_path):  # noqa: PTH110 - a text, as that package has it
+        if not place.is_used(found):
             return StatusAnswer(leases=[], waiters=[], negotiations=[])
         return self.of(who).current_state()
 
@@ -102,6 +101,8 @@ class ReservationCalls:
         if self._runtime is None or self._place is None:
             return
         try:
+            from interlock.journal import journal_of  # noqa: PLC0415 - slow to load
+
             # Kept, so that each time only what is new in the file is read.
             self._journal = self._journal or journal_of(self._place.root)
             drain_events(self._runtime.store, self._place.root, self._journal)

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, cast
 
 from interlock import graph
-from interlock.graph import AgentOutcome, blocker_text, journal_path
-from interlock.journal import Journal
+from interlock.graph import AgentOutcome, blocker_text, journal_of
 
 if TYPE_CHECKING:
     from interlock.gates import Collection
@@ -152,7 +151,7 @@ def _event(view: "graph.RunView", root: Path, key: str) -> Mapping[str, Any] | N
     waiting: Mapping[str, graph.Event] = view.values.get("outbox", {})
     if key in waiting:
         return waiting[key]["data"]
-    entry = Journal(journal_path(root)).find(view.run_id, key)
+    entry = journal_of(root).find(view.run_id, key)
     return None if entry is None else entry.data
 
 

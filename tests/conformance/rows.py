@@ -1,14 +1,17 @@
 """What the contract of a store is tested with: a backend to plug in, and records to store."""
 
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from interlock.reservations import Agent, Lease, Message, Negotiation, SqliteStore, Waiter, replace
+from interlock.reservations.store.postgres import PostgresStore
+
+Store: TypeAlias = SqliteStore | PostgresStore
 
 
 class Backend(Protocol):
     """One empty store, to be opened as often as a test wants."""
 
-    def open(self, patience_seconds: float = 15) -> SqliteStore:
+    def open(self, patience_seconds: float = 15) -> Store:
         """Return a handle on the rows, another at each call where the store allows several."""
         ...
 

@@ -1,10 +1,12 @@
-"""The contract of `stores.py`, kept by SQLite in a file and in memory."""
+"""The contract of `stores.py`, kept by SQLite in a file and in memory, and by PostgreSQL."""
 
 from pathlib import Path
 
 import pytest
 
+from interlock.core.database import database
 from interlock.reservations import SqliteStore
+from interlock.reservations.store.postgres import PostgresStore
 from tests.conformance.stores import SharedStoreContract, StoreContract
 
 
@@ -32,10 +34,35 @@ class MemoryBackend:
         return self._store
 
 
+class PostgresBackend:
+    """One database."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+
+    def open(self, patience_seconds: float = 15) -> PostgresStore:
+        return PostgresStore(database(self._address), "", patience_seconds)
+
+    def program(self) -> str:
+        return (
+            "from interlock.core.database import database\n"
+            "from interlock.reservations.store.postgres import PostgresStore\n"
+            f"store = PostgresStore(database({self._address!r}), '')\n"
+        )
+
+
 class TestSqlite(SharedStoreContract):
     @pytest.fixture
     def backend(self, tmp_path: Path) -> SqliteBackend:
         return SqliteBackend(tmp_path / "made at first use" / "100%#?.sqlite")
+
+
+class TestPostgres(SharedStoreContract):
+    ZERO = "\u2400"
+
+    @pytest.fixture
+    def backend(self, empty_reservations: str) -> PostgresBackend:
+        return PostgresBackend(empty_reservations)
 
 
 class TestMemory(StoreContract):

@@ -8,10 +8,10 @@ from typing import TypeAlias
 
 import pytest
 
-from interlock.reservations import SqliteStore, Transaction
+from interlock.reservations import Transaction
 from interlock.reservations.errors import StoreError
 from tests.child import Child, python
-from tests.conformance.rows import Backend, SharedBackend, agent, lease, message, negotiation, waiter
+from tests.conformance.rows import Backend, SharedBackend, Store, agent, lease, message, negotiation, waiter
 
 Start: TypeAlias = Callable[..., Child]
 
@@ -73,7 +73,7 @@ def change(tx: Transaction) -> None:
     tx.forget(before=1e12)
 
 
-def undo(store: SqliteStore, work: Callable[[Transaction], None], error: BaseException | None = None) -> None:
+def undo(store: Store, work: Callable[[Transaction], None], error: BaseException | None = None) -> None:
     """Do some work in a transaction that ends in an exception, and see that very exception come out."""
     error = error or ValueError("no")
 

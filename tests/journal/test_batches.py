@@ -17,6 +17,7 @@ from interlock.journal import (
     verify,
 )
 from tests.child import python
+from tests.journal.kinds import FILE_ALONE, Opened
 from tests.refusals import raises_code
 
 BATCH: tuple[tuple[str, str, dict[str, Any]], ...] = (
@@ -41,8 +42,8 @@ journal.extend("R", [(f"part {number}", "step", {"text": "x" * 500}) for number 
 """
 
 
-def _fixed(path: Path) -> Journal:
-    return Journal(path, clock=lambda: datetime(2026, 1, 1, tzinfo=UTC))
+def _fixed(path: Path, opened: Opened = Journal) -> Journal:
+    return opened(path, clock=lambda: datetime(2026, 1, 1, tzinfo=UTC))
 
 
 def _head(journal: Journal, run: str) -> Head:
@@ -51,8 +52,8 @@ def _head(journal: Journal, run: str) -> Head:
     return head
 
 
-def test_a_batch_is_the_same_lines_as_one_append_after_the_other(tmp_path: Path) -> None:
-    one, many = _fixed(tmp_path / "one.jsonl"), _fixed(tmp_path / "many.jsonl")
+def test_a_batch_is_the_same_lines_as_one_append_after_the_other(tmp_path: Path, opened: Opened) -> None:
+    one, many = _fixed(tmp_path / "one.jsonl", opened), _fixed(tmp_path / "many.jsonl", opened)
     one.append("other", "k", "t", {})
     many.append("other", "k", "t", {})
     singles = tuple(one.append("R", *event) for event in BATCH)
@@ -81,11 +82,11 @@ def test_a_batch_costs_one_write_and_one_wait_for_the_disk(journal: Journal, mon
     assert calls == {"write": 1, "fsync": 1}
 
 
-def test_a_repeated_batch_gives_the_first_entries_and_writes_nothing(journal: Journal) -> None:
+def test_a_repeated_batch_gives_the_first_entries_and_writes_nothing(journal: Journal, opened: Opened) -> None:
     first = journal.extend("R", BATCH)
     before = journal.path.read_bytes()
     assert journal.extend("R", BATCH) == first
-    assert Journal(journal.path).extend("R", tuple(reversed(BATCH))) == first[::-1]
+    assert opened(journal.path).extend("R", tuple(reversed(BATCH))) == first[::-1]
     assert journal.path.read_bytes() == before
 
 
@@ -153,6 +154,7 @@ def test_a_writer_killed_inside_a_batch_leaves_a_part_of_it_from_its_beginning(t
         assert verify(path, {"R": _head(journal, "R")}) == []
 
 
+@FILE_ALONE
 def test_a_batch_for_which_the_disk_has_no_space_is_taken_back_whole(journal: Journal) -> None:
     """A real limit of the operating system: the process may not make a file larger than this."""
     journal.append("R", "1", "t", {})
@@ -173,6 +175,7 @@ except JournalError as error:
         assert journal.path.read_bytes() == before
 
 
+@FILE_ALONE
 def test_a_batch_that_cannot_be_made_durable_is_taken_back(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
     journal.append("R", "1", "t", {})
     before = journal.path.read_bytes()

@@ -7,6 +7,7 @@ import pytest
 
 from interlock.journal import MAX_LINE_BYTES, Entry, Journal, JournalError
 from interlock.journal.line import START, Event, Head, decode, make
+from tests.journal.kinds import FILE_ALONE, Opened
 
 AT = "2026-01-01T12:00:00.000000Z"
 TEXTS = ("plain", "a\r\nb\rc", "\u2028\u2029\x85\x0b\x0c", "\U0001f600", '"}\n{"')
@@ -19,18 +20,21 @@ def written(journal: Journal) -> list[Entry]:
     return [*rows, journal.append("A", "k", "t", {"text": "x" * space})]
 
 
-def test_every_line_comes_with_the_position_behind_it_and_any_position_goes_on_with_the_next(journal: Journal) -> None:
+def test_every_line_comes_with_the_position_behind_it_and_any_position_goes_on_with_the_next(
+    journal: Journal, opened: Opened
+) -> None:
     entries = written(journal)
     found = list(journal.follow())
     assert [entry for _, entry in found] == entries
     assert found[-1][0] == journal.path.stat().st_size
     for number, (position, _) in enumerate(found, 1):
-        again = Journal(journal.path)
+        again = opened(journal.path)
         assert list(again.follow(position)) == found[number:]
     later = journal.append("C", "0", "t", {})
     assert [entry for _, entry in journal.follow(found[-1][0])] == [later]
 
 
+@FILE_ALONE
 def test_a_fragment_is_given_only_once_it_is_a_line(journal: Journal) -> None:
     written(journal)
     position = journal.path.stat().st_size
@@ -50,12 +54,15 @@ def _cut(path: Path) -> None:
     path.write_bytes(b"".join(lines[:2]))
 
 
+@FILE_ALONE
 @pytest.mark.parametrize("harm", [_cut, Path.unlink])
-def test_a_position_in_a_file_cut_or_removed_is_lost(journal: Journal, harm: Callable[[Path], None]) -> None:
+def test_a_position_in_a_file_cut_or_removed_is_lost(
+    journal: Journal, opened: Opened, harm: Callable[[Path], None]
+) -> None:
     written(journal)
     position, _ = list(journal.follow())[-1]
     harm(journal.path)
-    for reader in (journal, Journal(journal.path)):
+    for reader in (journal, opened(journal.path)):
         with pytest.raises(JournalError) as caught:
             list(reader.follow(position))
         assert caught.value.code == "JRN723"

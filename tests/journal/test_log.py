@@ -21,6 +21,7 @@ from interlock.journal import (
     log,
     verify,
 )
+from tests.journal.kinds import FILE_ALONE, Opened
 from tests.refusals import raises_code
 
 
@@ -52,11 +53,11 @@ def test_each_run_has_its_own_chain(journal: Journal) -> None:
     assert [(entry.run, entry.seq) for entry in journal.entries()] == [("A", 1), ("B", 1), ("A", 2), ("B", 2), ("B", 3)]
 
 
-def test_a_repeated_append_gives_the_first_entry_and_writes_nothing(journal: Journal) -> None:
+def test_a_repeated_append_gives_the_first_entry_and_writes_nothing(journal: Journal, opened: Opened) -> None:
     first = journal.append("A", "k", "t", {"n": (1, 2), "m": {"y": 1, "x": 2}})
     before = journal.path.read_bytes()
     assert journal.append("A", "k", "t", {"m": {"x": 2, "y": 1}, "n": [1, 2]}) == first
-    assert Journal(journal.path).append("A", "k", "t", {"n": [1, 2], "m": {"y": 1, "x": 2}}) == first
+    assert opened(journal.path).append("A", "k", "t", {"n": [1, 2], "m": {"y": 1, "x": 2}}) == first
     assert journal.path.read_bytes() == before
 
 
@@ -99,9 +100,9 @@ def test_names_that_cannot_be_shown_are_refused(journal: Journal, name: str, pla
         journal.append(*names, {})  # type: ignore[call-arg]
 
 
-def test_a_line_may_be_as_long_as_the_limit_and_no_longer(journal: Journal) -> None:
+def test_a_line_may_be_as_long_as_the_limit_and_no_longer(journal: Journal, opened: Opened) -> None:
     empty = len(json.dumps({"text": ""}, separators=(",", ":")))
-    probe = Journal(journal.path.with_name("probe.jsonl"))
+    probe = opened(journal.path.with_name("probe.jsonl"))
     probe.append("A", "k", "t", {"text": ""})
     space = MAX_LINE_BYTES - probe.path.stat().st_size
     assert space > empty
@@ -110,7 +111,7 @@ def test_a_line_may_be_as_long_as_the_limit_and_no_longer(journal: Journal) -> N
     entry = journal.append("A", "k", "t", {"text": "x" * space})
     assert journal.path.stat().st_size == MAX_LINE_BYTES
     journal.append("A", "l", "t", {})
-    assert next(Journal(journal.path).entries("A")) == entry
+    assert next(opened(journal.path).entries("A")) == entry
     assert verify(journal.path, {"A": journal.head("A") or Head(0, "")}) == []
 
 
@@ -121,8 +122,8 @@ def test_reading_a_journal_that_is_not_there_finds_nothing_and_makes_nothing(jou
     assert not journal.path.parent.exists()
 
 
-def test_two_journals_on_one_file_see_each_others_lines(journal: Journal) -> None:
-    other = Journal(journal.path)
+def test_two_journals_on_one_file_see_each_others_lines(journal: Journal, opened: Opened) -> None:
+    other = opened(journal.path)
     one = journal.append("A", "1", "t", {})
     two = other.append("A", "2", "t", {})
     three = journal.append("A", "3", "t", {})
@@ -130,7 +131,7 @@ def test_two_journals_on_one_file_see_each_others_lines(journal: Journal) -> Non
     assert journal.head("A") == other.head("A") == Head(3, three.hash)
 
 
-def test_an_append_reads_only_what_is_new(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_append_reads_only_what_is_new(journal: Journal, opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(50):
         journal.append("A", str(number), "t", {})
     starts: list[tuple[int, int]] = []
@@ -144,7 +145,7 @@ def test_an_append_reads_only_what_is_new(journal: Journal, monkeypatch: pytest.
     journal.append("A", "new", "t", {})
     assert [start for start, stop in starts if start != stop] == []
     before = journal.path.stat().st_size
-    Journal(journal.path).append("A", "newer", "t", {})
+    opened(journal.path).append("A", "newer", "t", {})
     after = journal.path.stat().st_size
     starts.clear()
     journal.append("A", "newest", "t", {})
@@ -192,13 +193,14 @@ def test_a_line_is_not_taken_for_the_one_that_was_in_its_place(journal: Journal)
     assert (found.value.code, read.value.code) == ("JRN722", "JRN722")
 
 
-def test_a_fragment_of_a_killed_writer_is_no_event_and_is_cut_off(journal: Journal) -> None:
+@FILE_ALONE
+def test_a_fragment_of_a_killed_writer_is_no_event_and_is_cut_off(journal: Journal, opened: Opened) -> None:
     head = journal.append("A", "1", "t", {})
     whole = journal.path.read_bytes()
     for fragment in (b'{"at":"2026', b'{"half":', b"\0" * 9):
         with journal.path.open("ab") as file:
             file.write(fragment)
-        assert Journal(journal.path).head("A") == Head(head.seq, head.hash)
+        assert opened(journal.path).head("A") == Head(head.seq, head.hash)
         assert [entry.key for entry in journal.entries()][-1] == head.key
         assert [problem.code for problem in verify(journal.path, {})] == ["JRN707"]
         key = f"after {fragment!r}"
@@ -231,6 +233,7 @@ HARMS: dict[str, Callable[[Path], object]] = {
 }
 
 
+@FILE_ALONE
 @pytest.mark.parametrize("harm", HARMS)
 def test_a_file_changed_by_anything_but_an_append_is_refused_from_then_on(journal: Journal, harm: str) -> None:
     for number in range(3):
@@ -248,22 +251,24 @@ def test_a_file_changed_by_anything_but_an_append_is_refused_from_then_on(journa
     assert (journal.path.read_bytes() if journal.path.exists() else None) == after
 
 
-def test_a_new_reader_refuses_a_damaged_file_at_the_line(journal: Journal) -> None:
+def test_a_new_reader_refuses_a_damaged_file_at_the_line(journal: Journal, opened: Opened) -> None:
     for number in range(5):
         journal.append("A", str(number), "t", {"n": number})
     journal.path.write_bytes(journal.path.read_bytes().replace(b'"n":2', b'"n":9'))
-    entries = Journal(journal.path).entries()
+    entries = opened(journal.path).entries()
     assert [next(entries).seq, next(entries).seq] == [1, 2]
     with pytest.raises(JournalError) as caught:
         next(entries)
     assert (caught.value.code, caught.value.line) == ("JRN701", 3)
     before = journal.path.read_bytes()
     with pytest.raises(JournalError):
-        Journal(journal.path).append("A", "k", "t", {})
+        opened(journal.path).append("A", "k", "t", {})
     assert journal.path.read_bytes() == before
 
 
-def test_what_is_no_regular_file_or_lies_behind_a_link_is_refused_and_left_alone(tmp_path: Path) -> None:
+def test_what_is_no_regular_file_or_lies_behind_a_link_is_refused_and_left_alone(
+    tmp_path: Path, opened: Opened
+) -> None:
     (tmp_path / "folder").mkdir()
     for name in ("file", "target"):
         (tmp_path / name).touch()
@@ -272,15 +277,15 @@ def test_what_is_no_regular_file_or_lies_behind_a_link_is_refused_and_left_alone
     (tmp_path / "linked").symlink_to(tmp_path / "folder")
     for path in (tmp_path / name for name in ("folder", "pipe", "file/events.jsonl", "link", "linked/events.jsonl")):
         with raises_code(JournalError, "JRN721"):
-            Journal(path).append("A", "k", "t", {})
+            opened(path).append("A", "k", "t", {})
         assert [problem.code for problem in verify(path, {})] == ["JRN721"]
         with pytest.raises(JournalError):
-            list(Journal(path).entries())
+            list(opened(path).entries())
     assert ((tmp_path / "target").read_bytes(), list((tmp_path / "folder").iterdir())) == (b"", [])
 
 
 def test_a_line_goes_to_the_file_that_took_the_place_of_the_one_waited_for(
-    journal: Journal, monkeypatch: pytest.MonkeyPatch
+    journal: Journal, opened: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     journal.append("A", "1", "t", {})
     wait = files.locked
@@ -292,13 +297,14 @@ def test_a_line_goes_to_the_file_that_took_the_place_of_the_one_waited_for(
         return wait(*args, **named)
 
     monkeypatch.setattr(files, "locked", replaced)
-    Journal(journal.path).append("A", "2", "t", {})
-    assert [entry.key for entry in Journal(journal.path).entries()] == ["1", "2"]
+    opened(journal.path).append("A", "2", "t", {})
+    assert [entry.key for entry in opened(journal.path).entries()] == ["1", "2"]
 
 
-def test_a_repeat_waits_for_the_disk(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+@FILE_ALONE
+def test_a_repeat_waits_for_the_disk(journal: Journal, opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever wrote the line may have died before it was on the disk."""
-    Journal(journal.path).append("A", "k", "t", {})
+    opened(journal.path).append("A", "k", "t", {})
 
     def broken(_: int) -> None:
         raise OSError(5, "Input/output error")
@@ -320,4 +326,6 @@ def test_importing_the_journal_pulls_in_nothing_heavy() -> None:
     program = "import sys, interlock.journal; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
-    assert loaded.isdisjoint({"asyncio", "pydantic", "langgraph", "mcp", "lark", "sqlite3", "interlock.envelope"})
+    assert loaded.isdisjoint(
+        {"asyncio", "pydantic", "langgraph", "mcp", "lark", "sqlite3", "psycopg", "tomllib", "interlock.envelope"}
+    )

@@ -1,8 +1,12 @@
 """Two agents that would wait for each other: the second one is refused at once, with the call that ends it."""
 
+import pytest
+
 from interlock.reservations.answers import Refusal
 from tests.reservations.test_wait_queue import wait
 from tests.reservations.world import World, codes
+
+pytestmark = pytest.mark.usefixtures("each_store")
 
 
 def hold(world: World, **files: str) -> None:

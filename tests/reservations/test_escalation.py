@@ -7,6 +7,8 @@ import pytest
 from interlock.reservations.store.records import Urgency
 from tests.reservations.world import FILE, World, body, inbox, thread_of, three, two
 
+pytestmark = pytest.mark.usefixtures("each_store")
+
 
 @pytest.mark.parametrize(("urgency", "minutes"), [("urgent", 5), ("normal", 10)])
 def test_advisory_reports_a_request_that_timed_out_and_takes_nothing(urgency: Urgency, minutes: int) -> None:

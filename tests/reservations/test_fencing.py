@@ -17,6 +17,8 @@ from tests.child import python
 from tests.reservations.world import World, codes, ids
 from tests.table import each_row
 
+pytestmark = pytest.mark.usefixtures("each_store")
+
 
 def act(world: World, name: str, *paths: str, hold_seconds: float | None = None) -> dict[str, int]:
     with guarded(world.agent(name), paths, hold_seconds=hold_seconds) as guard:

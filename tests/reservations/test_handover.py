@@ -14,6 +14,8 @@ from interlock.reservations.truncation import MAX_ANSWER_BYTES, bounded, size
 from tests.reservations.world import HOST, ROOT, World, codes, ids
 from tests.table import each_row
 
+pytestmark = pytest.mark.usefixtures("each_store")
+
 FILE = "src/login.py"
 
 

@@ -9,6 +9,8 @@ from interlock.reservations.rules import MAX_SHOWN, RULES
 from interlock.reservations.store.records import replace
 from tests.reservations.world import World, codes
 
+pytestmark = pytest.mark.usefixtures("each_store")
+
 # -- the arguments -------------------------------------------------------------------------------------------------
 
 WRONG: list[tuple[str, dict[str, Any], str, str]] = [

@@ -8,6 +8,8 @@ from interlock.reservations.service import Reservations
 from interlock.reservations.store.records import replace
 from tests.reservations.world import World, codes, ids
 
+pytestmark = pytest.mark.usefixtures("each_store")
+
 # -- granting ------------------------------------------------------------------------------------------------------
 
 

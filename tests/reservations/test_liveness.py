@@ -9,6 +9,8 @@ from interlock.reservations.store.records import Agent, replace
 from tests.reservations.world import HOST, ROOT, START, World
 from tests.table import each_row
 
+pytestmark = pytest.mark.usefixtures("each_store")
+
 
 def stored(world: World, name: str) -> Agent:
     with world.store.transaction() as tx:

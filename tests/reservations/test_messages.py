@@ -13,6 +13,8 @@ from tests.effort import examples
 from tests.reservations.world import World, codes, inbox, pages, thread_of, two
 from tests.table import each_row
 
+pytestmark = pytest.mark.usefixtures("each_store")
+
 PLAIN = st.none() | st.booleans() | st.floats() | st.text()
 
 

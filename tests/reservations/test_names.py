@@ -8,6 +8,7 @@ from click.testing import CliRunner
 
 from interlock.cli.main import interlock
 from interlock.core.project import NoProject
+from interlock.journal import journal_of
 from interlock.reservations.leases.fencing import NotCoveredError, guarded
 from interlock.reservations.leases.runtime import Caller
 from interlock.reservations.place import Place
@@ -89,7 +90,7 @@ def test_an_event_about_a_name_that_is_no_text_does_not_keep_the_others_from_the
         tx.add_event(str(tmp_path), "guard_refused", json.dumps({"paths": ["a\udc80.py"]}), 1.0)
         tx.add_event(str(tmp_path), "agent_joined", "{}", 2.0)
     assert outbox.drain_events(runtime.store, str(tmp_path)) == 2
-    data = [entry.data for entry in outbox.journal_of(str(tmp_path)).entries(outbox.JOURNAL_RUN)]
+    data = [entry.data for entry in journal_of(tmp_path).entries(outbox.JOURNAL_RUN)]
     assert data[0]["paths"] == ["a?.py"]
 
 

@@ -7,6 +7,8 @@ import pytest
 from interlock.reservations.service import Reservations
 from tests.reservations.world import FILE, START, World, asked, codes, holding, thread_of, three, two
 
+pytestmark = pytest.mark.usefixtures("each_store")
+
 # -- waiting -------------------------------------------------------------------------------------------------------
 
 

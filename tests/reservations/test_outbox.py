@@ -12,7 +12,10 @@ import pytest
 
 from interlock.journal import Entry, Journal
 from interlock.reservations.store import outbox
+from interlock.reservations.store.sqlite import SqliteStore
 from tests.reservations.world import ROOT, World
+
+pytestmark = pytest.mark.usefixtures("each_store")
 
 
 @pytest.fixture
@@ -52,7 +55,7 @@ def test_without_events_no_journal_is_made(tmp_path: Path) -> None:
 
 
 def test_the_journal_of_the_checkout_is_the_default(tmp_path: Path) -> None:
-    world = World()
+    world = World(store=SqliteStore(":memory:"))
     with world.store.transaction() as tx:
         tx.add_event(str(tmp_path), "lease_granted", "{}", 0)
         tx.add_event("/another", "lease_granted", "{}", 0)

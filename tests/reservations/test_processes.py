@@ -13,7 +13,8 @@ from interlock.reservations import process
 from interlock.reservations.leases import wait_queue
 from interlock.reservations.leases.runtime import Caller, Runtime
 from interlock.reservations.service import Reservations
-from interlock.reservations.store.sqlite import SqliteStore
+from tests.conftest import ROOT
+from tests.reservations.databases import named
 from tests.reservations.world import ids
 
 PEOPLE = """
@@ -21,11 +22,11 @@ import os, sys
 from interlock.reservations import process
 from interlock.reservations.leases.runtime import Caller, Runtime
 from interlock.reservations.service import Reservations
-from interlock.reservations.store.sqlite import SqliteStore
+from tests.reservations.databases import named
 
-folder, name = sys.argv[1:3]
+folder, store, name = sys.argv[1:4]
 caller = Caller(name, "agent", folder, "run", process.host(), os.getpid())
-agent = Reservations(Runtime(SqliteStore(folder + "/store.sqlite")), caller)
+agent = Reservations(Runtime(named(store)), caller)
 """
 
 WAITER = (
@@ -42,7 +43,7 @@ agent.release_files([row["reservation_id"] for row in answer["reservations"]])
 BACK_AND_FORTH = (
     PEOPLE
     + """
-patterns = sys.argv[3:]
+patterns = sys.argv[4:]
 for turn in range(25):
     answer = agent.reserve_files(patterns, wait_seconds=45)
     assert answer["errors"] == [], answer
@@ -59,14 +60,22 @@ for turn in range(25):
 Start: TypeAlias = Callable[..., "subprocess.Popen[str]"]
 
 
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.long)])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Give a store in a file, and then one in a database."""
+    return (
+        str(tmp_path / "store.sqlite") if request.param == "sqlite" else request.getfixturevalue("empty_reservations")
+    )
+
+
 @pytest.fixture
-def start(tmp_path: Path) -> Iterator[Start]:
-    """Start a program with the folder and further arguments; none outlives the test."""
+def start(tmp_path: Path, store: str) -> Iterator[Start]:
+    """Start a program with the folder, the store and further arguments; none outlives the test."""
     people: list[subprocess.Popen[str]] = []
 
     def run(program: str, *arguments: str) -> subprocess.Popen[str]:
-        command = [sys.executable, "-c", program, str(tmp_path), *arguments]
-        people.append(subprocess.Popen(command, stderr=subprocess.PIPE, text=True))
+        command = [sys.executable, "-c", program, str(tmp_path), store, *arguments]
+        people.append(subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True))
         return people[-1]
 
     yield run
@@ -75,9 +84,9 @@ def start(tmp_path: Path) -> Iterator[Start]:
         person.communicate()
 
 
-def here(folder: Path) -> Reservations:
+def here(folder: Path, store: str) -> Reservations:
     caller = Caller("holder", "agent", str(folder), "run", process.host(), os.getpid())
-    return Reservations(Runtime(SqliteStore(str(folder / "store.sqlite"))), caller)
+    return Reservations(Runtime(named(store)), caller)
 
 
 def await_queue(agent: Reservations, length: int) -> None:
@@ -92,8 +101,10 @@ def await_queue(agent: Reservations, length: int) -> None:
         wait_queue.until_changed(agent.runtime, stamp, 1)
 
 
-def test_eight_processes_are_served_in_order_and_a_killed_one_is_passed_over(tmp_path: Path, start: Start) -> None:
-    holder = here(tmp_path)
+def test_eight_processes_are_served_in_order_and_a_killed_one_is_passed_over(
+    tmp_path: Path, store: str, start: Start
+) -> None:
+    holder = here(tmp_path, store)
     held = ids(holder.reserve_files(["a"]))
     waiting: list[subprocess.Popen[str]] = []
     for number in range(8):
@@ -111,11 +122,11 @@ def test_eight_processes_are_served_in_order_and_a_killed_one_is_passed_over(tmp
 
 @pytest.mark.parametrize("orders", [(["a", "b"], ["b", "a"]), (["a", "b", "c"], ["c", "a"], ["b", "c"])])
 def test_agents_that_want_the_same_files_in_another_order_never_lock_each_other_out(
-    tmp_path: Path, start: Start, orders: tuple[list[str], ...]
+    tmp_path: Path, store: str, start: Start, orders: tuple[list[str], ...]
 ) -> None:
     people = [start(BACK_AND_FORTH, f"p{number}", *order) for number, order in enumerate(orders)]
     for person in people:
         _, errors = person.communicate(timeout=60)
         assert (person.returncode, errors) == (0, "")
-    with here(tmp_path).runtime.store.transaction() as tx:
+    with here(tmp_path, store).runtime.store.transaction() as tx:
         assert (tx.leases(), tx.waiters()) == ([], [])

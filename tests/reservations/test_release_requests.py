@@ -12,6 +12,8 @@ from interlock.reservations.store.records import Urgency
 from tests.reservations.world import FILE, World, body, codes, holding, inbox, thread_of, three, two
 from tests.table import each_row
 
+pytestmark = pytest.mark.usefixtures("each_store")
+
 
 def test_a_file_that_nobody_holds_is_free_at_once() -> None:
     answer = World().join("Bob").negotiate_release(FILE, "need it")

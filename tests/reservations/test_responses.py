@@ -2,10 +2,14 @@
 
 from typing import Any
 
+import pytest
+
 from interlock.reservations.service import Reservations
 from interlock.reservations.store.records import iso
 from tests.reservations.world import FILE, World, asked, body, codes, holding, inbox, thread_of, three, two
 from tests.table import each_row
+
+pytestmark = pytest.mark.usefixtures("each_store")
 
 
 def test_a_release_hands_the_file_to_who_asked(ada: Reservations, bob: Reservations, eve: Reservations) -> None:

@@ -7,6 +7,8 @@ from interlock.reservations.service import Reservations
 from interlock.reservations.settings import Settings
 from tests.reservations.world import HOST, ROOT, START, World, codes, inbox, two
 
+pytestmark = pytest.mark.usefixtures("each_store")
+
 
 def test_agents_are_listed_with_their_state_and_leases_the_last_seen_first(world: World) -> None:
     ada = world.join("Ada", pid=7)

@@ -2,10 +2,13 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.reservations.truncation import MAX_ANSWER_BYTES, bounded, size
+
+pytestmark = pytest.mark.usefixtures("each_store")
 
 TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=("Cc",)), max_size=2000)
 ROWS = st.lists(st.fixed_dictionaries({"pattern": TEXTS, "reason": TEXTS}), max_size=40)

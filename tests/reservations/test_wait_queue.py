@@ -13,6 +13,8 @@ from interlock.reservations.settings import Settings
 from interlock.reservations.store.records import replace
 from tests.reservations.world import HOST, ROOT, World, codes, ids
 
+pytestmark = pytest.mark.usefixtures("each_store")
+
 
 def wait(world: World, name: str, *patterns: str, seconds: float = 60) -> None:
     """Put an agent at the end of the queue, as a call does that gave up at once."""

@@ -1,4 +1,4 @@
-"""A world for the rules: a clock that moves when a test says so, processes that end so, a store in memory."""
+"""A world for the rules: a clock that moves when a test says so, processes that end so, a store of its own."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -13,11 +13,17 @@ from interlock.reservations.settings import Settings
 from interlock.reservations.store.records import AgentKind, Event, Lease, Message
 from interlock.reservations.store.sqlite import SqliteStore
 from interlock.reservations.truncation import MAX_ANSWER_BYTES, size
+from tests.conformance.rows import Store
 
 START = 1_800_000_000.0
 ROOT = "/checkout"
 HOST = "here"
 FILE = "src/app.py"
+
+
+def new_store() -> Store:
+    """Return an empty store: in memory, where `each_store` has put nothing else in place of this."""
+    return SqliteStore(":memory:")
 
 
 @dataclass
@@ -37,7 +43,7 @@ class World:
         pids: The processes of agents by their names in lower case.
     """
 
-    store: SqliteStore = field(default_factory=lambda: SqliteStore(":memory:"))
+    store: Store = field(default_factory=lambda: new_store())  # noqa: PLW0108 - tests replace it
     settings: Settings = field(default_factory=Settings)
     now: float = START
     waited: float = 0.0

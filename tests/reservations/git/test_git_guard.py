@@ -357,7 +357,10 @@ def test_long_line_is_judged_at_once(changed: Checkout, text: str) -> None:
     assert time.process_time() - begun < 5, text  # quadratic time would be much more
 
 
-@each_row("command", ["git switch theirs", "> .git/config", "INTERLOCK_HOOKS=off ls", "bash -c 'rm -rf .git'"])
+@each_row(
+    "command",
+    ["git switch theirs", "> .git/config", "INTERLOCK_HOOKS=off ls", "INTERLOCK_DATABASE= ls", "bash -c 'rm -rf .git'"],
+)
 def test_no_length_hides_a_command(changed: Checkout, command: str) -> None:
     assert "RSV207" in (changed.guard("bob", f"{command} # {'a ' * 20_000}") or "")
     assert "RSV216" in (changed.guard("bob", f"{command} {'| a ' * 6_000}") or "")

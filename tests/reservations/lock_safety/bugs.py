@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from interlock.reservations.leases import liveness, wait_queue
+from interlock.reservations.store import postgres
 from interlock.reservations.store.sqlite import SqliteStore
 from interlock.reservations.store.sqlite_rows import Transaction
 
@@ -26,12 +27,14 @@ class Bug:
         breaks: The promises of the checker of which at least one must be found broken.
         seconds: How long a run takes in which it usually shows.
         fails: The rules may also fail over what it makes of the store.
+        shared: It is one of the store in PostgreSQL.
     """
 
     plant: Callable[["Worker"], None]
     breaks: frozenset[str]
     seconds: float = 1.0
     fails: bool = False
+    shared: bool = False
 
 
 def no_transaction(worker: "Worker") -> None:
@@ -45,6 +48,12 @@ def no_transaction(worker: "Worker") -> None:
             rows.end()
 
     SqliteStore.transaction = transaction
+
+
+def no_lock(worker: "Worker") -> None:
+    """Transactions do not wait for each other, and read what is committed."""
+    begin = postgres._BEGIN.replace("pg_advisory_xact_lock(", "(")  # pyright: ignore[reportPrivateUsage]
+    setattr(postgres, "_BEGIN", begin)  # noqa: B010 - it is final
 
 
 def token_twice(worker: "Worker") -> None:
@@ -71,6 +80,7 @@ def jumps_the_queue(worker: "Worker") -> None:
 
 BUGS: Final = {
     "no_transaction": Bug(no_transaction, frozenset({"one holder", "replay", "tokens rise"}), seconds=2, fails=True),
+    "no_lock": Bug(no_lock, frozenset({"one holder", "replay", "tokens rise"}), seconds=2, fails=True, shared=True),
     "token_twice": Bug(token_twice, frozenset({"tokens rise"})),
     "takes_from_living": Bug(takes_from_living, frozenset({"takeovers"})),
     "jumps_the_queue": Bug(jumps_the_queue, frozenset({"replay"})),

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from interlock.reservations.store.sqlite import SqliteStore
+from tests.reservations.databases import named
 from tests.reservations.lock_safety import worker
 from tests.reservations.lock_safety.history import History, read
 
@@ -30,11 +30,15 @@ class Chaos:
         seconds: For how long, from when all are ready.
         seed: For every choice.
         bug: A row of `bugs.BUGS`, planted into every worker.
+        database: The address of an empty one; without it the store is a file.
     """
 
-    def __init__(self, folder: Path, workers: int, seconds: float, seed: int, bug: str = "") -> None:
+    def __init__(
+        self, folder: Path, workers: int, seconds: float, seed: int, bug: str = "", database: str = ""
+    ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        with SqliteStore(str(folder / "store.sqlite")).transaction():
+        self._store = database or str(folder / "store.sqlite")
+        with named(self._store).transaction():
             """The tables are there before the first bug is."""
         self._folder = folder
         self._workers = workers
@@ -73,12 +77,11 @@ class Chaos:
             for process in self._running.values():
                 process.kill()
                 process.wait()
-        store = self._folder / "store.sqlite"
-        return read(self._folder, store, worker.ROOT, self.killed, worker.DEAD_AFTER_SECONDS)
+        return read(self._folder, self._store, worker.ROOT, self.killed, worker.DEAD_AFTER_SECONDS)
 
     def _start(self) -> None:
         name = f"w{len(self._running) + len(self.killed)}"
-        arguments = [str(self._folder / "store.sqlite"), str(self._folder / f"{name}.log"), name]
+        arguments = [self._store, str(self._folder / f"{name}.log"), name]
         arguments += [str(self._rng.randrange(10**9)), str(max(1, self._workers // 3))]
         arguments += [self._bug] if self._bug else []
         command = [sys.executable, "-m", "tests.reservations.lock_safety.worker", *arguments]

@@ -11,7 +11,7 @@ from typing import Any
 from interlock.core import patterns
 from interlock.core.patterns import Pattern, canonical
 from interlock.reservations.store.records import Lease
-from interlock.reservations.store.sqlite import SqliteStore
+from tests.reservations.databases import named
 
 Row = dict[str, Any]
 
@@ -40,7 +40,7 @@ class History:
         return sorted(found, key=lambda row: row["at"])
 
 
-def read(folder: Path, store: Path, root: str, killed: dict[str, float], dead_after: float) -> History:
+def read(folder: Path, store: str, root: str, killed: dict[str, float], dead_after: float) -> History:
     """Read a run that has ended; half a line was not written."""
     logs: dict[str, list[Row]] = {}
     for path in sorted(folder.glob("*.log")):
@@ -48,7 +48,7 @@ def read(folder: Path, store: Path, root: str, killed: dict[str, float], dead_af
         logs[path.stem] = [json.loads(line) for line in lines if line.endswith(b"\n")]
         ended = [row["at"] for row in logs[path.stem] if row["kind"] == "ended"]
         killed = {**dict.fromkeys([path.stem] if ended else [], min(ended, default=0.0)), **killed}
-    with SqliteStore(str(store)).transaction() as tx:
+    with named(store).transaction() as tx:
         events: Sequence[Row] = [
             {**json.loads(event.data), "type": event.type, "at": event.at} for event in tx.events(root, 10**9)
         ]

@@ -20,7 +20,8 @@ from interlock.reservations.leases.fencing import Guard, NotCoveredError, guarde
 from interlock.reservations.leases.runtime import Caller, Runtime
 from interlock.reservations.service import Reservations
 from interlock.reservations.settings import Settings
-from interlock.reservations.store.sqlite import SqliteStore
+from tests.conformance.rows import Store
+from tests.reservations.databases import named
 from tests.reservations.lock_safety import bugs
 from tests.reservations.lock_safety.history import parsed
 
@@ -52,7 +53,7 @@ class Worker:
         files: The folder of what is written under the guard, a file for each path.
     """
 
-    def __init__(self, store: SqliteStore, log: Path, name: str, seed: int, folders: int, files: Path) -> None:
+    def __init__(self, store: Store, log: Path, name: str, seed: int, folders: int, files: Path) -> None:
         own = process.read(os.getpid())
         caller = Caller(name, "agent", ROOT, "run", process.host(), os.getpid(), own.started if own else "")
         self.runtime = Runtime(store, SETTINGS, clock=time.monotonic)
@@ -176,13 +177,12 @@ class Worker:
 
 
 def main() -> None:
-    """Work until the file `end` is beside the store."""
-    path, log, name, seed, folders, *bug = sys.argv[1:]
-    store = SqliteStore(path)
-    worker = Worker(store, Path(log), name, int(seed), int(folders), Path(path).parent)
+    """Work until the file `end` is beside the log."""
+    store, log, name, seed, folders, *bug = sys.argv[1:]
+    worker = Worker(named(store), Path(log), name, int(seed), int(folders), Path(log).parent)
     if bug:
         bugs.BUGS[bug[0]].plant(worker)
-    end = Path(path).with_name(END)
+    end = Path(log).with_name(END)
     worker.note("ready")
     try:
         while not end.exists():

@@ -1,0 +1,75 @@
+"""Rounds of one fault in a world of their own, and what the checker found."""
+
+import random
+import shutil
+import subprocess
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from benchmarks.many_machines import project
+from benchmarks.many_machines.checker import Checked, check
+from benchmarks.many_machines.faults import FAULTS
+from benchmarks.many_machines.world import World
+from interlock.graph.team.schema import set_up
+from tests.postgres import Server
+
+TEMPLATE: Final = "with_tables"
+SETTLE_SECONDS: Final = 180.0
+_DISK: Final = "100m"
+
+
+@contextmanager
+def world(
+    server: Server, folder: Path, kind: project.Kind = "plain", *, small_disk: bool = False, **options: float
+) -> Generator[World]:
+    """Make a world with a database of its own, on a small disk of its own or not."""
+    if not server.run("SELECT 1 FROM pg_database WHERE datname = %s", TEMPLATE):
+        server.run(f"CREATE DATABASE {TEMPLATE}")
+        set_up(server.address(TEMPLATE), roles=False)
+    folder.mkdir(parents=True, exist_ok=True)
+    with _disk(server) if small_disk else server.database(template=TEMPLATE) as address:
+        with World(folder, server, address, kind, **options) as made:
+            yield made
+
+
+@contextmanager
+def _disk(server: Server) -> Generator[str]:
+    """Make a database on a small disk of its own; yield its address."""
+    disk = server.folder / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={_DISK},mode=777", "tmpfs", disk], check=True)
+    try:
+        (disk / "space").mkdir()
+        shutil.chown(disk / "space", "postgres", "postgres")
+        server.run(f"CREATE TABLESPACE small LOCATION '{disk}/space'")
+        server.run(f"CREATE DATABASE on_disk TEMPLATE {TEMPLATE} TABLESPACE small")
+        try:
+            yield server.address("on_disk")
+        finally:
+            (disk / "filled").unlink(missing_ok=True)
+            server.start()
+            server.run("DROP DATABASE on_disk WITH (FORCE)")
+            server.run("DROP TABLESPACE small")
+    finally:
+        subprocess.run(["umount", disk], check=True)
+        disk.rmdir()
+
+
+def rounds(server: Server, folder: Path, fault: str, count: int, seed: int, kind: project.Kind = "plain") -> Checked:
+    """Do so many rounds of a fault with two workers, wait until all runs are over, and look at everything."""
+    rng = random.Random(f"{fault} {seed}")
+    with world(server, folder, kind, small_disk=fault == "full-disk") as made:
+        made.start(2)
+        for number in range(count):
+            FAULTS[fault](made, rng, f"T-{number}")
+        made.settle(SETTLE_SECONDS)
+        found = check(made)
+        for machine in made.machines.values():
+            machine.end()
+        made.until(lambda: not made.processes(), 10)
+        left = [f"left when all workers had ended: {each.cmdline()[:6]}" for each in made.processes()]
+        return found._replace(faults=found.faults + left)
+
+

@@ -1,0 +1,6 @@
+"""Subtracts."""
+
+
+def subtract(one: int, other: int) -> int:
+    """Return the difference."""
+    return one + other

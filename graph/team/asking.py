@@ -1,0 +1,59 @@
+"""What is asked of workers: a run that begins elsewhere, and which queue does a step of it."""
+
+from pathlib import Path
+from typing import Final
+
+from interlock.core.database import Database, database_of
+from interlock.gates.config import Config, load_config
+from interlock.graph.engine import legs
+from interlock.graph.errors import GraphError
+from interlock.graph.task.apart import Start, ask_to_begin
+from interlock.graph.task.clone import target_commit
+from interlock.graph.task.policy import Policy
+from interlock.graph.task.roster import staffed
+from interlock.graph.task.task import load_task
+
+_KINDS: Final = {"command": "command", "chat": "llm"}
+"""Who answers for a role, and the queue that does it; whatever else is done where the run is driven."""
+
+
+def queue_of(policy: Policy, node: str, config: Config) -> str:
+    """Return the queue that does a node of a run."""
+    if node == "command-gates":
+        return "command"
+    if node.endswith(".evidence"):
+        return "browser"
+    setting = policy.agents.get(node)
+    if setting is None:
+        return "drive"
+    provider = str(setting.settings.get("model", "")).partition(":")[0]
+    queue = _KINDS.get(str(setting.settings.get("runner", "")), "drive")
+    return f"llm-{provider}" if queue == "llm" and provider in config.workers.rates else queue
+
+
+def submit(
+    root: Path, path: Path, *, land: bool = False, priority: int = legs.NORMAL, models: tuple[str, ...] = ()
+) -> str:
+    """Put a task into the queue, and return the id of its run; a worker begins it.
+
+    Raises:
+        TaskError, ConfigError: The task file is wrong.
+        GraphError, DatabaseError: As for `ask_to_begin`.
+    """
+    config = load_config(root)
+    task = staffed(load_task(path), config, root, models)
+    start = Start(target_commit(root, config.landing.target))
+    return ask_to_begin(root, needed(root), task, start, drive=True, land=land, priority=priority)[0]
+
+
+def needed(root: Path) -> Database:
+    """Return the database of a project that must have one.
+
+    Raises:
+        GraphError: `RUN654` it has none.
+    """
+    database = database_of(root)
+    if database is None:
+        fix = 'Write `database = "postgresql://…"` into interlock.toml, or set INTERLOCK_DATABASE.'
+        raise GraphError("only a project with a database has workers, and this one has none", fix, "RUN654")
+    return database

@@ -1,0 +1,180 @@
+"""The tables of the shared database, numbered migrations of them, and the rights of three roles.
+
+A migration is never changed once it was released, and only adds: a worker of the version before goes on while it runs.
+`oldest` of a migration is the oldest version of Interlock that still works with the tables it leaves.
+"""
+
+from typing import Final, NamedTuple
+
+from interlock.core.database import Database, DatabaseError, Link
+from interlock.reservations import POSTGRES_TABLES
+
+
+class Migration(NamedTuple):
+    """SQL that takes the tables from one version to the next, and the oldest version that works with the result."""
+
+    sql: str
+    oldest: int
+
+
+MIGRATIONS: Final = (
+    Migration(
+        """
+CREATE TABLE interlock.meta (one boolean PRIMARY KEY DEFAULT true CHECK (one), version int, oldest int);
+CREATE TABLE interlock.line (
+    journal text, start bigint, bytes bytea NOT NULL, PRIMARY KEY (journal, start)
+);
+CREATE TABLE interlock.run_file (
+    kind text, run text, name text, data bytea, version bigint NOT NULL UNIQUE, PRIMARY KEY (kind, run, name)
+);
+CREATE TABLE interlock.run (
+    run text PRIMARY KEY, leg text NOT NULL DEFAULT '', wanted boolean NOT NULL DEFAULT false,
+    saved text NOT NULL DEFAULT '', land boolean NOT NULL DEFAULT false,
+    made_at timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+CREATE TABLE interlock.worker (
+    id text PRIMARY KEY, host text NOT NULL, pid int NOT NULL, queues text[] NOT NULL, concurrency int NOT NULL,
+    version text NOT NULL, draining boolean NOT NULL DEFAULT false,
+    started_at timestamptz NOT NULL DEFAULT clock_timestamp(), beat_at timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+CREATE UNLOGGED TABLE interlock.notice (
+    number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, run text NOT NULL, step jsonb NOT NULL
+);
+CREATE INDEX notice_run ON interlock.notice (run, number);
+"""
+        + POSTGRES_TABLES,
+        oldest=1,
+    ),
+)
+
+ROLES: Final = {
+    "interlock_reader": "SELECT",
+    "interlock_server": "SELECT, INSERT, UPDATE, DELETE",
+    "interlock_worker": "SELECT, INSERT, UPDATE, DELETE",
+}
+"""What each role may do with rows; a server asks for runs and answers, and writes no checkpoint and no tree."""
+
+
+def set_up(address: str, *, roles: bool) -> int:
+    """Make the tables of an empty database, or bring them up to date, and return their version. Safe to repeat.
+
+    Raises:
+        DatabaseError: The database cannot be used, or its tables are of a newer version.
+    """
+    # Late: both take a second to import.
+    from dbos import DBOS  # noqa: PLC0415
+    from langgraph.checkpoint.postgres import PostgresSaver  # noqa: PLC0415
+
+    database = Database(address, checked=False)
+    try:
+        database.transact(settings)
+        database.close()  # settings of a database count for new connections
+        version = database.transact(_migrate, lock="setup")
+        # Not in a transaction: LangGraph makes its indexes beside running work.
+        with database.connection() as link:
+            PostgresSaver(link).setup()
+        DBOS.migrate(address)
+        if roles:
+            database.transact(lambda link: link.execute(roles_sql(_name(link)).encode()))
+    finally:
+        database.close()
+    return version
+
+
+def settings(link: Link) -> None:
+    """Give a database the settings that every connection to it needs."""
+    for setting in _SETTINGS:
+        link.execute(f"ALTER DATABASE {_name(link)} SET {setting}".encode())
+
+
+_SETTINGS: Final = (
+    "search_path = interlock, public",
+    # A worker that is frozen in the middle of a transaction would keep its locks from all others.
+    "idle_in_transaction_session_timeout = '10s'",
+)
+
+
+def _migrate(link: Link) -> int:
+    link.execute("CREATE SCHEMA IF NOT EXISTS interlock")
+    there = link.execute("SELECT to_regclass('interlock.meta') IS NOT NULL AS there").fetchone()
+    row = link.execute("SELECT version, oldest FROM interlock.meta").fetchone() if there and there["there"] else None
+    version = row["version"] if row else 0
+    if row and row["oldest"] > len(MIGRATIONS):
+        message = f"the tables have version {version}, which needs a newer Interlock than this one"
+        raise DatabaseError(message, "Upgrade Interlock, and run the same command again.", "DBA905")
+    for number, step in enumerate(MIGRATIONS[version:], version + 1):
+        for statement in filter(str.strip, step.sql.split(";")):
+            link.execute(statement.encode())
+        link.execute(
+            "INSERT INTO interlock.meta (version, oldest) VALUES (%s, %s) "
+            "ON CONFLICT (one) DO UPDATE SET version = excluded.version, oldest = excluded.oldest",
+            (number, step.oldest),
+        )
+    return max(version, len(MIGRATIONS))
+
+
+def _name(link: Link) -> str:
+    row = link.execute("SELECT quote_ident(current_database()) AS name").fetchone()
+    assert row is not None
+    return str(row["name"])
+
+
+def check_rights(link: Link) -> None:
+    """Refuse to be a worker as a role that may not write what workers write.
+
+    Raises:
+        DatabaseError: `DBA906` it may not.
+    """
+    row = link.execute(
+        "SELECT current_user AS role, has_table_privilege('interlock.checkpoints', 'INSERT') AS may"
+    ).fetchone()
+    if row is None or not row["may"]:
+        role = row["role"] if row else "?"
+        fix = f"As the owner of the database: GRANT interlock_worker TO {role}; or run it as another role."
+        raise DatabaseError(f"the role {role} may not write what workers write", fix, "DBA906")
+
+
+def setup_sql() -> str:
+    """Return what `set_up` runs for the tables of Interlock itself, for whoever may not run it from here."""
+    steps = "".join(step.sql for step in MIGRATIONS)
+    newest = MIGRATIONS[-1]
+    return (
+        f"CREATE SCHEMA IF NOT EXISTS interlock;\nSET search_path = interlock, public;\n{steps.strip()}\n"
+        f"INSERT INTO interlock.meta (version, oldest) VALUES ({len(MIGRATIONS)}, {newest.oldest});\n"
+    )
+
+
+def roles_sql(name: str = '"DATABASE"') -> str:
+    """Return the SQL that makes the three roles, which cannot log in, and gives them their rights in a database.
+
+    Give one to a person or a service with `GRANT interlock_worker TO alice`.
+    """
+    lines = list[str]()
+    for role, rights in ROLES.items():
+        lines.append(
+            f"DO $$ BEGIN CREATE ROLE {role} NOLOGIN; EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; "
+            "END $$;"
+        )
+        lines.append(f"GRANT CONNECT ON DATABASE {name} TO {role};")
+        for schema in ("interlock", "dbos"):
+            lines += [
+                f"GRANT USAGE ON SCHEMA {schema} TO {role};",
+                f"GRANT {rights} ON ALL TABLES IN SCHEMA {schema} TO {role};",
+                f"ALTER DEFAULT PRIVILEGES IN SCHEMA {schema} GRANT {rights} ON TABLES TO {role};",
+                f"GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA {schema} TO {role};",
+            ]
+            if role != "interlock_reader":
+                lines.append(f"GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA {schema} TO {role};")
+        # What a run has become is written by workers alone.
+        if role == "interlock_server":
+            lines.append(f"REVOKE INSERT, UPDATE, DELETE ON {', '.join(_WORKERS_ONLY)} FROM {role};")
+        lines.append(f"REVOKE INSERT, UPDATE, DELETE ON interlock.meta FROM {role};")
+    return "\n".join(lines) + "\n"
+
+
+_WORKERS_ONLY: Final = (
+    "interlock.checkpoints",
+    "interlock.checkpoint_blobs",
+    "interlock.checkpoint_writes",
+    "interlock.worker",
+)

@@ -1,0 +1,413 @@
+"""A worker: it drives legs, says that it is alive, and takes over what dead workers left.
+
+A worker is a process with three kinds of threads. DBOS's own take legs from the queues and run them, each in `_leg`:
+the work itself is done by a process in the tree of the run, so that a worker can end it. One thread, `_watch`, writes
+the row by which others know that this worker is alive; has legs of dead workers queued again; and ends processes whose
+leg this worker has lost, which it learns as soon as it is thawed. The main thread waits for a signal.
+
+Answers T1. What a process of a lost leg still writes is refused by the fence of `core.database`; ending it saves what
+its agents would spend.
+"""
+
+import os
+import signal
+import socket
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+from uuid import uuid4
+
+from dbos import DBOS, DBOSConfig, DBOSPortableJSONSerializer
+from dbos._context import current_owner_xid  # no public name has it; tests hold it to what it must be
+
+from interlock import __version__
+from interlock.core.database import Database, DatabaseError, Leg, LegLost, Link, database_of
+from interlock.core.errors import InterlockError
+from interlock.core.process import signal_group
+from interlock.gates.config import Config, load_config
+from interlock.graph.engine import legs
+from interlock.graph.errors import GraphError, RunBusyError
+from interlock.graph.landing.land import land
+from interlock.graph.task.apart import Start, drive_inside, start_apart
+from interlock.graph.task.carried import bring_tree, check_remote, fetch_objects, remote_of
+from interlock.graph.task.runs import view_run
+from interlock.graph.task.task import Task
+from interlock.graph.team.asking import queue_of, submit
+from interlock.graph.team.schema import check_rights
+
+BEAT_SECONDS: Final = 1.0
+POLL_SECONDS: Final = 0.5
+PATIENCE_SECONDS: Final = 300.0
+"""How long a worker waits for a database that is away."""
+GRACE_SECONDS: Final = 60.0
+"""How long the running steps may take to end once the worker is to end."""
+DBOS_CONNECTIONS: Final = 5
+
+Said: TypeAlias = Callable[[str], object]
+_Onward: TypeAlias = tuple[str, str, dict[str, Any]]
+"""A run, the queue that it goes on in, and what its next leg is given."""
+
+
+class Worker:
+    """A worker of a project.
+
+    Args:
+        root: The root of a checkout of its own.
+        queues: What it does; see `legs.QUEUES`.
+        concurrency: How many legs of each queue it drives at once.
+        say: Takes what happens, a line each.
+    """
+
+    def __init__(self, root: Path, queues: Sequence[str], concurrency: int, say: Said) -> None:
+        database = database_of(root)
+        if database is None:
+            fix = 'Write `database = "postgresql://…"` into interlock.toml, or set INTERLOCK_DATABASE.'
+            raise GraphError("a worker needs a database, and the project has none", fix, "RUN654")
+        self.root, self.queues, self.concurrency, self.say = root, tuple(queues), concurrency, say
+        self.database = database
+        self.id = f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:6]}"
+        self._stop = threading.Event()
+        self._draining = False
+        self._guard = threading.Lock()
+        self._processes: dict[Leg, int] = {}
+
+    def work(self) -> None:
+        """Work until SIGTERM or SIGINT; a second one ends it at once.
+
+        Raises:
+            DatabaseError, GraphError: The database, or the remote, cannot be used.
+        """
+        config = load_config(self.root)
+        self.database.transact(check_rights)
+        check_remote(self.root)
+        # From here on the database may be away for a while.
+        self.database.patience = PATIENCE_SECONDS
+        self._beat()
+        names = self._names(config)
+        settings: DBOSConfig = {
+            "name": "interlock",
+            "system_database_url": self.database.address,
+            "system_database_engine": legs.engine(self.database.address, DBOS_CONNECTIONS),
+            "application_version": legs.PROTOCOL,
+            "executor_id": self.id,
+            "serializer": DBOSPortableJSONSerializer(),
+            "use_listen_notify": False,
+            "run_migrations": False,
+            "log_level": "ERROR",
+            "scheduler_polling_interval_sec": 5.0,
+        }
+        DBOS(config=settings)
+
+        @DBOS.workflow(name=legs.NAME)
+        def leg(run: str, given: dict[str, Any]) -> dict[str, Any]:  # pyright: ignore[reportUnusedFunction]
+            return self._leg(run, given)
+
+        @DBOS.workflow(name="scheduled")
+        def scheduled(at: datetime, context: Any) -> None:
+            self._scheduled(at, context)
+
+        DBOS.listen_queues(names)
+        DBOS.launch()
+        for name in names:
+            rate = config.workers.rates.get(name.removeprefix("llm-"))
+            DBOS.register_queue(
+                name,
+                worker_concurrency=self.concurrency,
+                polling_interval_sec=POLL_SECONDS,
+                limiter={"limit": rate.calls, "period": rate.seconds} if rate else None,
+                on_conflict="always_update",
+            )
+        self._schedule(config, scheduled)
+        watch = threading.Thread(target=self._watch, daemon=True)
+        watch.start()
+        self.say(f"worker {self.id} does {', '.join(names)}; {self.concurrency} at once of each")
+        self._wait()
+        self._end()
+
+    def _names(self, config: Config) -> list[str]:
+        rated = [f"llm-{provider}" for provider in config.workers.rates] if "llm" in self.queues else []
+        return [*self.queues, *rated]
+
+    # -- legs ----------------------------------------------------------------------------------------------------------
+
+    def _leg(self, run: str, given: dict[str, Any]) -> dict[str, Any]:
+        """Drive a run in a leg; return JSON: what became of it, or the error that it was refused with."""
+        workflow = DBOS.workflow_id
+        assert workflow is not None
+        token = current_owner_xid(workflow)
+        assert token is not None
+        leg = Leg(run, workflow, token, remote_of(self.root))
+        queue = take(self.database, leg)
+        if not queue:
+            # Whoever has the run looks again when it ends; an answer is for whoever gives it to bring again.
+            if given.get("answers"):
+                busy = RunBusyError(f"run {run} is driven at this moment", "Wait for it, and hand the answer in then.")
+                return {"error": [busy.code, busy.message, busy.fix]}
+            return {"later": True}
+        result, onward = self._done(leg, queue, given)
+        # First given up, then handed on: whoever gets it finds it free. A kill between the two does this leg again.
+        if left(self.database, leg):
+            onward = onward or (run, "drive", {})
+        if onward:
+            legs.enqueue(self.database, onward[0], onward[2], queue=onward[1])
+        return result
+
+    def _done(self, leg: Leg, here: str, given: Mapping[str, Any]) -> tuple[dict[str, Any], _Onward | None]:
+        """Do what a leg is given; return JSON of what became of it, and where it goes on."""
+        until = {"until": given["until"]} if given.get("until") else {}
+        try:
+            if begin := given.get("begin"):
+                self._begin(leg, begin)
+                if not given.get("drive"):
+                    return {"run": leg.run}, None
+            if queue := self._drive(leg, here, given):
+                return {"run": leg.run}, (leg.run, queue, until)
+            if not until and self._lands(leg.run):
+                (landing,) = land(self.root, [leg.run], notice=lambda step: self._notice(leg, step))
+                self.say(f"{leg.run}: {landing.state} {landing.commit[:12]}")
+                if landing.rebuilt:
+                    return {"run": leg.run}, (landing.rebuilt, "drive", {})
+        except LegLost:
+            raise
+        except InterlockError as error:
+            self.say(f"{leg.run}: {error.code} {error.message}")
+            return {"error": [error.code, error.message, error.fix]}, None
+        return {"run": leg.run}, None
+
+    def _lands(self, run: str) -> bool:
+        """Return whether a run is approved, and was submitted to land."""
+        statement = "SELECT land FROM interlock.run WHERE run = %s"
+        row = self.database.transact(lambda link: link.execute(statement, (run,)).fetchone())
+        return row is not None and row["land"] and view_run(run, root=self.root).status == "APPROVED"
+
+    def _begin(self, leg: Leg, begin: Mapping[str, Any]) -> None:
+        """Begin a run, unless an execution that was cut off has begun it."""
+        with suppress(GraphError):
+            view_run(leg.run, root=self.root)
+            return
+        fetch_objects(self.root, [begin["commit"], begin["files"]])
+        task = Task.from_json(begin["task"] | {"base": os.fspath(self.root / begin["base"])})
+        start = Start(begin["commit"], begin["note"], begin["files"], accept_base=begin["accept_base"])
+
+        def told(kind: str) -> Callable[[str], None]:
+            return lambda text: self._notice(leg, {"kind": kind, "text": text})
+
+        start_apart(self.root, task, start, warn=told("warning"), progress=told("progress"), run_id=leg.run, leg=leg)
+        self.say(f"{leg.run}: begun")
+
+    def _drive(self, leg: Leg, here: str, given: Mapping[str, Any]) -> str:
+        """Take the run on, and return the queue that it has to go on in; empty where it waits or is over."""
+        config, mine = load_config(self.root), {"drive", *self.queues}
+
+        def needed() -> str:
+            queues = [queue_of(view.policy, node, config) for node in view.next]
+            elsewhere = [queue for queue in queues if queue not in mine and queue != here]
+            return elsewhere[0] if elsewhere and view.phase in ("new", "running") else ""
+
+        view = view_run(leg.run, root=self.root)
+        if queue := needed():
+            return queue
+        tree = bring_tree(self.root, leg.run)
+        nodes = [
+            *view.policy.protocol.roles,
+            *(f"{role}.evidence" for role in view.policy.protocol.roles),
+            "command-gates",
+        ]
+        asked = {name: given.get(name, {}) for name in ("answers", "asks")}
+        # A queue with a rate counts each step: the run comes back to it before the next one.
+        stops = [node for node in nodes if (queue := queue_of(view.policy, node, config)) not in mine]
+        try:
+            drive_inside(
+                leg.run,
+                self.root,
+                tree.name,
+                {**asked, "until": given.get("until", ""), "stops": stops},
+                lambda step: self._notice(leg, step),
+                leg=leg,
+                at_start=lambda pid: self._note(leg, pid),
+            )
+        finally:
+            self._note(leg, 0)
+        view = view_run(leg.run, root=self.root)
+        self.say(f"{leg.run}: {view.status or 'begun'}, {view.phase}")
+        if given.get("until") in view.next:
+            return ""
+        if queue := needed():
+            return queue
+        # A step was cut off, since this worker is to end: any worker that does the next step goes on.
+        return next((queue_of(view.policy, node, config) for node in view.next), "") if self._draining else ""
+
+    def _note(self, leg: Leg, pid: int) -> None:
+        with self._guard:
+            if pid:
+                self._processes[leg] = pid
+            else:
+                self._processes.pop(leg, None)
+
+    def _notice(self, leg: Leg, step: Mapping[str, Any]) -> None:
+        from psycopg.types.json import Jsonb  # noqa: PLC0415
+
+        # What is not told is no harm: the journal has what counts.
+        with suppress(DatabaseError):
+            row = (leg.run, Jsonb({**step}))
+            self.database.transact(
+                lambda link: link.execute("INSERT INTO interlock.notice (run, step) VALUES (%s, %s)", row)
+            )
+
+    # -- schedules -----------------------------------------------------------------------------------------------------
+
+    def _schedule(self, config: Config, scheduled: Any) -> None:
+        wanted = {
+            name: {
+                "schedule_name": name,
+                "workflow_fn": scheduled,
+                "schedule": row.cron,
+                "context": {"task": row.task, "land": row.land},
+                "cron_timezone": row.timezone,
+                "queue_name": "drive",
+            }
+            for name, row in config.schedule.items()
+        }
+        for row in DBOS.list_schedules():
+            if row["schedule_name"] not in wanted:
+                DBOS.delete_schedule(row["schedule_name"])
+        if wanted:
+            DBOS.apply_schedules([*wanted.values()])  # pyright: ignore[reportArgumentType]
+
+    def _scheduled(self, at: datetime, context: Any) -> None:
+        """Submit the task of a schedule."""
+        run = submit(self.root, self.root / context["task"], land=context["land"])
+        self.say(f"{run}: submitted by the schedule for {at.isoformat()}")
+
+    # -- being alive ---------------------------------------------------------------------------------------------------
+
+    def _beat(self) -> None:
+        values = (
+            self.id,
+            socket.gethostname(),
+            os.getpid(),
+            [*self.queues],
+            self.concurrency,
+            __version__,
+            self._draining,
+        )
+
+        def work(link: Link) -> None:
+            link.execute(
+                "INSERT INTO interlock.worker (id, host, pid, queues, concurrency, version, draining) "
+                "VALUES (%s, %s, %s, %s, %s, %s, %s) ON CONFLICT (id) DO UPDATE "
+                "SET beat_at = clock_timestamp(), draining = excluded.draining",
+                values,
+            )
+
+        self.database.transact(work)
+
+    def _watch(self) -> None:
+        while not self._stop.wait(BEAT_SECONDS):
+            try:
+                self._end_lost()
+                self._beat()
+                self._take_over()
+            except Exception as error:  # noqa: BLE001 - whatever it is, the next beat tries again
+                self.say(f"worker {self.id}: {error}")
+
+    def _end_lost(self) -> None:
+        """End the processes of legs that this worker does not have any more: taken over, or cancelled."""
+        with self._guard:
+            mine = dict(self._processes)
+        if not mine:
+            return
+        statement = (
+            "SELECT workflow_uuid, owner_xid FROM dbos.workflow_status "
+            "WHERE workflow_uuid = ANY(%s) AND status = 'PENDING'"
+        )
+        ids = [leg.workflow for leg in mine]
+        rows = self.database.transact(lambda link: link.execute(statement, (ids,)).fetchall())
+        owned = {(row["workflow_uuid"], row["owner_xid"]) for row in rows}
+        for leg, pid in mine.items():
+            if (leg.workflow, leg.token) not in owned:
+                self.say(f"{leg.run}: this worker has it no more")
+                signal_group(pid)
+
+    def _take_over(self) -> None:
+        """Queue the legs of workers that are dead again."""
+        seconds = load_config(self.root).workers.timeout_seconds
+        statement = (
+            "SELECT w.workflow_uuid, w.queue_name FROM dbos.workflow_status AS w WHERE w.status = 'PENDING' "
+            "AND w.name = %s AND NOT EXISTS (SELECT 1 FROM interlock.worker AS x WHERE x.id = w.executor_id "
+            "AND x.beat_at > clock_timestamp() - make_interval(secs => %s))"
+        )
+        rows = self.database.transact(lambda link: link.execute(statement, (legs.NAME, seconds)).fetchall())
+        for row in rows:
+            DBOS.resume_workflows([row["workflow_uuid"]], queue_name=row["queue_name"])
+            self.say(f"{row['workflow_uuid']}: its worker is dead; queued again")
+        forgotten = "DELETE FROM interlock.worker WHERE beat_at < clock_timestamp() - interval '1 hour'"
+        self.database.transact(lambda link: link.execute(forgotten))
+
+    # -- the end -------------------------------------------------------------------------------------------------------
+
+    def _wait(self) -> None:
+        asked = threading.Event()
+
+        def end(_number: int, _frame: object) -> None:
+            if asked.is_set():
+                os._exit(1)  # the legs are taken over, as after a kill
+            asked.set()
+
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, end)
+        while not asked.wait(1.0):
+            pass
+
+    def _end(self) -> None:
+        """Let the running steps end, hand their runs on, and go."""
+        self.say(f"worker {self.id} ends; the running steps may take {GRACE_SECONDS:.0f} s more")
+        self._draining = True
+        with suppress(DatabaseError):
+            self._beat()
+        DBOS.destroy(workflow_completion_timeout_sec=int(GRACE_SECONDS))
+        self._stop.set()
+        with self._guard:
+            for pid in self._processes.values():
+                signal_group(pid)
+        with suppress(DatabaseError):
+            self.database.transact(lambda link: link.execute("DELETE FROM interlock.worker WHERE id = %s", (self.id,)))
+
+
+def take(database: Database, leg: Leg) -> str:
+    """Have a leg drive its run, and return its queue; empty where another one does, which then looks again."""
+
+    def work(link: Link) -> str:
+        others = "SELECT 1 FROM dbos.workflow_status WHERE workflow_uuid = run.leg AND status = ANY(%s)"
+        took = link.execute(
+            "UPDATE interlock.run SET leg = %s, wanted = false "  # noqa: S608 - a constant
+            f"WHERE run = %s AND (leg = %s OR NOT EXISTS ({others}))"
+            " AND EXISTS (SELECT 1 FROM dbos.workflow_status WHERE workflow_uuid = %s AND owner_xid = %s)"
+            " RETURNING (SELECT queue_name FROM dbos.workflow_status WHERE workflow_uuid = leg) AS queue",
+            (leg.workflow, leg.run, leg.workflow, [*legs.ACTIVE], leg.workflow, leg.token),
+        ).fetchone()
+        if took is None:
+            link.execute("UPDATE interlock.run SET wanted = true WHERE run = %s", (leg.run,))
+        return took["queue"] if took else ""
+
+    return database.transact(work)
+
+
+def left(database: Database, leg: Leg) -> bool:
+    """Have a leg give its run up, and return whether somebody wants it driven again."""
+    statement = (
+        "WITH before AS (SELECT wanted FROM interlock.run WHERE run = %s AND leg = %s FOR UPDATE) "
+        "UPDATE interlock.run SET leg = '', wanted = false FROM before WHERE run = %s AND leg = %s "
+        "RETURNING before.wanted"
+    )
+    values = (leg.run, leg.workflow, leg.run, leg.workflow)
+    row = database.transact(lambda link: link.execute(statement, values).fetchone())
+    return row is not None and bool(row["wanted"])
+
+
+def work(root: Path, queues: Sequence[str], concurrency: int, say: Said) -> None:
+    """Be a worker of a project until a signal ends it; see `Worker`."""
+    Worker(root, queues, concurrency, say).work()
