@@ -23,10 +23,9 @@ if TYPE_CHECKING:
     from interlock.graph.landing.pull_request import PullRequest, follow_pull, rework_pull
     from interlock.graph.landing.queue import Queued, hold, move, queue_of
     from interlock.graph.landing.work import commit_run
-    from interlock.graph.sources.inputs import with_files
+    from interlock.graph.task.ticket_inputs import with_files
     from interlock.graph.sources.ticket import Fetched, answers, fetch, known_source
     from interlock.graph.sources.task_file import new_task
-    from interlock.graph.sources.write_back import no_comment
     from interlock.graph.task.apart import Start, start_apart
     from interlock.graph.task.background import Drives
     from interlock.graph.task.build import task_graph
@@ -185,7 +184,6 @@ __all__ = [
     "move",
     "needed",
     "new_task",
-    "no_comment",
     "no_task_run",
     "outcome_of",
     "overview",

@@ -97,7 +97,6 @@ SOURCE_LOGIN: Final = "SRC102"
 SOURCE_UNKNOWN: Final = "SRC103"
 SOURCE_BUSY: Final = "SRC104"
 SOURCE_ANSWER: Final = "SRC105"
-SOURCE_COMMENT: Final = "SRC106"
 PR_BRANCH: Final = "PRQ101"
 PR_STATE: Final = "PRQ102"
 
@@ -199,7 +198,7 @@ CODES: Final = rules(
             "An answer of a source has a text at the paths of its table, and is not too large.",
             "`interlock source show NAME:ID --raw` prints what it answers; correct the paths.",
         ),
-        SOURCE_COMMENT: (
+        "SRC106": (
             "Only a run that has ended, of a ticket of a source with `write_back`, is said in a comment.",
             "Set `write_back = true` in the table of the source, or wait for the end of the run.",
         ),

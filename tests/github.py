@@ -118,7 +118,12 @@ def _sha(state: dict[str, Any], branch: str) -> str:
 def make_github(folder: Path, repository: Path) -> GitHub:
     """Make GitHub for a bare repository, with an issue."""
     path = folder / "github.json"
-    issue = {"title": "Count to two", "body": "The file src/a.txt must say two.", "state": "open", "comments": []}
+    issue: dict[str, Any] = {
+        "title": "Count to two",
+        "body": "The file src/a.txt must say two.",
+        "state": "open",
+        "comments": [],
+    }
     state: dict[str, Any] = {"repository": str(repository), "issues": {"7": issue}, "pulls": {}, "checks": {}}
     path.write_text(json.dumps(state))
     return GitHub(path)

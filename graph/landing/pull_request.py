@@ -29,7 +29,6 @@ from interlock.graph.landing.queue import hold
 from interlock.graph.landing.repository import Repository
 from interlock.graph.landing.work import Member, commit_run, member_of
 from interlock.graph.sources import github
-from interlock.graph.sources.inputs import tickets_of
 from interlock.graph.sources.ticket import fetch, source_of
 from interlock.graph.sources.write_back import fenced, write_back
 from interlock.graph.task.apart import Start, start_apart
@@ -37,6 +36,7 @@ from interlock.graph.task.clone import remove_tree
 from interlock.graph.task.explain import explain_run
 from interlock.graph.task.record import bounded as bounded_line
 from interlock.graph.task.runs import view_run
+from interlock.graph.task.ticket_inputs import tickets_of
 from interlock.graph.task.view import RunView
 
 PULL_REQUEST: Final = "pull_request"

@@ -25,7 +25,7 @@ from mcp_types import CONNECTION_CLOSED, CallToolResult, TextContent
 
 from interlock.core.process import environment_of
 from interlock.core.text import shown, whole
-from interlock.gates.config_tables import SourceCall, SourceConfig
+from interlock.gates.config import SourceCall, SourceConfig
 from interlock.graph.errors import SOURCE_ANSWER, SOURCE_BUSY, SOURCE_LOGIN, SOURCE_SETUP, SOURCE_UNKNOWN, GraphError
 
 SECONDS: Final = 45.0

@@ -10,8 +10,7 @@ from typing import Any, Final, cast
 from interlock.agents.quoting import data_block
 from interlock.core.json import compact
 from interlock.core.text import one_line, shown
-from interlock.gates.config import load_config
-from interlock.gates.config_tables import SourceCall, SourceConfig
+from interlock.gates.config import SourceCall, SourceConfig, load_config
 from interlock.graph.errors import SOURCE_ANSWER, SOURCE_SETUP, SOURCE_UNKNOWN, GraphError
 from interlock.graph.sources import github
 from interlock.redaction import redactor_for

@@ -14,9 +14,8 @@ from typing import Any, Final
 from interlock.agents.quoting import bounded, visible
 from interlock.core.json import compact
 from interlock.core.locks import locked
-from interlock.gates.config_tables import SourceConfig
+from interlock.gates.config import SourceConfig
 from interlock.graph.engine.folder import HeadRecord, beside_run, journal_of, state_dir
-from interlock.graph.errors import SOURCE_COMMENT, GraphError
 from interlock.graph.sources import github
 from interlock.graph.sources.ticket import source_of
 
@@ -108,9 +107,3 @@ def _comment(root: Path, known: tuple[str, SourceConfig], ticket: str, text: str
     if not found:
         call(root, source, table, table.comment, values, writes=True)
     return found
-
-
-def no_comment(name: str) -> GraphError:
-    """Return the error for a run whose end cannot be said."""
-    message = f"run {name} has not ended, or its tickets are of no source with `write_back`"
-    return GraphError(message, "Set `write_back = true` in the table of the source.", SOURCE_COMMENT)

@@ -21,11 +21,11 @@ from interlock.gates.config import load_config
 from interlock.gates.sealed import SealError
 from interlock.graph.engine import legs
 from interlock.graph.errors import TREE, GraphError, RunBusyError
-from interlock.graph.sources.inputs import fetch_inputs
 from interlock.graph.task.carried import push_objects
 from interlock.graph.task.clone import Clone, find, lay_over, make
 from interlock.graph.task.progress import Notice
 from interlock.graph.task.task import Task
+from interlock.graph.task.ticket_inputs import fetch_inputs
 
 Line: TypeAlias = Mapping[str, Any]
 AtStart: TypeAlias = Callable[[int], object]

@@ -42,7 +42,6 @@ from interlock.gates.response import input_exists, judge_response, relative
 from interlock.gates.sealed import SealError
 from interlock.gates.shared import shared
 from interlock.graph.errors import UNOPENED, changed_outside_scope, finding, no_outcome, unchanged_tree
-from interlock.graph.sources.inputs import write
 from interlock.graph.task.agent_box import sandbox_of
 from interlock.graph.task.carried import save
 from interlock.graph.task.clone import find
@@ -63,6 +62,7 @@ from interlock.graph.task.quiet import quiet_noted
 from interlock.graph.task.sealing import gate_notes
 from interlock.graph.task.state import Answered, Event, TaskState, objected_before
 from interlock.graph.task.store import RunStore
+from interlock.graph.task.ticket_inputs import write
 from interlock.graph.task.trees import (
     changed_in_scope,
     changed_outside,

@@ -28,13 +28,13 @@ from interlock.gates.registry import build_protocol, roster_problems
 from interlock.gates.response import input_exists
 from interlock.gates.tree import in_scope, paths_in_scope
 from interlock.graph.errors import BROWSER, PROGRAM, SCOPE, TABLES, VACANT, GraphError, TaskError
-from interlock.graph.sources.inputs import is_ticket
 from interlock.graph.task.machine import COMMAND_GATES, START_NODE
 from interlock.graph.task.orchestrator import MSG_STRICT, statement
 from interlock.graph.task.policy import Policy, make_policy
 from interlock.graph.task.roster import unneeded_roles, vacant_roles
 from interlock.graph.task.state import TaskState
 from interlock.graph.task.task import PLACEHOLDER, Task
+from interlock.graph.task.ticket_inputs import is_ticket
 
 RESERVED: Final = frozenset({START_NODE, COMMAND_GATES, *TaskState.__annotations__})
 """Names that a run needs for itself; no role can have one."""

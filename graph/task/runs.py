@@ -38,7 +38,6 @@ from interlock.gates.sealed import SealError, level
 from interlock.graph.engine import legs
 from interlock.graph.engine.folder import HeadRecord, journal_of, journal_run, list_runs, state_dir
 from interlock.graph.errors import COMMENT, ENDED, NO_WAY, NOT_ASKED, TREE, GraphError, RunDamagedError
-from interlock.graph.sources.inputs import fetch_inputs, frozen_texts, tickets_of, with_files, write
 from interlock.graph.sources.ticket import Fetched
 from interlock.graph.sources.write_back import write_back
 from interlock.graph.task.apart import drive_inside
@@ -66,6 +65,7 @@ from interlock.graph.task.sealing import accepted, base_of, decided_before, prod
 from interlock.graph.task.state import TaskInput, TaskOutput, TaskState
 from interlock.graph.task.store import CHECKPOINTS, RunStore, create_next
 from interlock.graph.task.task import CORRECTABLE, Task
+from interlock.graph.task.ticket_inputs import fetch_inputs, frozen_texts, tickets_of, with_files, write
 from interlock.graph.task.trees import PUT_BACK, earlier_runs
 from interlock.graph.task.view import RunView, resume_map, view_of
 from interlock.journal import Head

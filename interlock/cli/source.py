@@ -117,5 +117,6 @@ def comment_on_ticket(run: str, root: Path | None) -> None:
     else:
         raise graph.no_task_run(folder, run, None)
     if not done:
-        raise graph.no_comment(run_id)
+        message = f"run {run_id} has not ended, or its tickets are of no source with `write_back`"
+        raise graph.GraphError(message, "Set `write_back = true` in the table of the source.", "SRC106")
     click.echo(f"the end of {run_id} is said on {', '.join(done)}")

@@ -243,7 +243,6 @@ def unpushed(world: World) -> None:
     git(world.remote, "update-ref", "refs/heads/main", other)
 
 
-LINE = {"path": "src/a.txt", "line": 1}
 RATE = {"status": 429, "headers": {"Retry-After": "0"}}
 LATER = {"status": 403, "headers": {"Retry-After": "90"}, "message": "You have exceeded a secondary rate limit"}
 
@@ -314,7 +313,7 @@ HISTORIES: dict[str, Sequence[Step]] = {
     "changes are asked for, reworked, pushed, and merged": [
         pr(0),
         review("CHANGES_REQUESTED", "WORD: say it once more"),
-        says("lines", "WORD: and here", **LINE),
+        says("lines", "WORD: and here", path="src/a.txt", line=1),
         pr(1, remarks=2),
         pr(0, "--rework", did="pushed", run_id="A-1.2", remarks=0, others=""),
         lambda world: _said(world, "two\n2 asked\n"),

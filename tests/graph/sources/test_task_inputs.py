@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from interlock.agents import Ask
-from interlock.agents.readable_files import ReadableFiles
+from interlock.agents.files import ScopedFiles
 from interlock.graph.errors import GraphError
-from interlock.graph.sources.inputs import with_files
 from interlock.graph.sources.task_file import new_task
 from interlock.graph.sources.ticket import fetch
 from interlock.graph.task.preflight import check_task
 from interlock.graph.task.task import load_task
+from interlock.graph.task.ticket_inputs import with_files
 from tests.graph.conftest import Project, Scripted, envelope
 from tests.graph.sealed_project import CONFIG, GATES, RIGHT, sealed_project, write
 from tests.graph.sources.conftest import TICKETS, Place, Trackers
@@ -52,9 +52,11 @@ def test_an_agent_reads_the_ticket_quoted_and_what_it_writes_there_is_undone(pro
     assert ticket["sha256"] == fetch(project.root, "linear:ABC-12").sha256
     assert [comment.split("\n")[0] for comment in place.comments("ABC-12")] == ["Interlock: APPROVED."]
     # A tool that shows files shows it, and none of the records beside it.
-    files = ReadableFiles(str(project.root), lambda path: path in (FILE, "artifacts/interlock/events.jsonl"))
+    names = (FILE, "artifacts/interlock/events.jsonl")
+    files = ScopedFiles(str(project.root), project.task.covers, lambda path: path in names)
     assert "Do nothing" in files.read(FILE)["text"]
     assert files.read("artifacts/interlock/events.jsonl")["errors"]
+    assert files.write(FILE, "forged")["errors"]
 
 
 def test_a_blocked_run_says_why_and_the_words_of_agents_stay_words(project: Project, place: Place) -> None:

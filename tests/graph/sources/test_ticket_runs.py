@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp import Client
 
 from interlock.graph.engine.folder import beside_run, copies_dir, journal_run
 from interlock.graph.sources.write_back import fenced, mark_of
 from interlock.graph.ticket.store import TicketStore
 from interlock.graph.ticket.tickets import Tickets
 from interlock.graph.verify import verify_journal
+from interlock.server import make_server
 from tests import warm
 from tests.child import environment
 from tests.graph.sources.conftest import HOUSE, KEY, TICKETS, Place, Trackers
@@ -21,6 +23,12 @@ from tests.graph.ticket.walk import PAYLOADS, codes, do_the_work, events, filled
 from tests.tracker import TOKEN
 
 NAME = "linear:ABC-12"
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    """Run asynchronous tests on asyncio, as the servers do."""
+    return "asyncio"
 
 
 @pytest.fixture
@@ -257,6 +265,19 @@ def test_no_text_ends_its_fence() -> None:
         assert first.removesuffix("text") == last
         assert last not in fenced(text).split("\n")[1:-1]
         assert len(fenced("x" * 10_000)) < 2200
+
+
+@pytest.mark.anyio
+async def test_an_agent_begins_a_run_of_a_ticket_over_mcp(linear: Place) -> None:
+    async with Client(make_server(linear.root)) as client:
+        done = await client.call_tool("interlock_begin_run", {"ticket_id": NAME, "run_id": "run-1"})
+        answer: Any = done.structured_content
+        assert (answer["next_state"], "| Nothing else." in answer["ticket_text"]) == ("extract_requirements", True)
+        linear.set(token="expired")
+        done = await client.call_tool("interlock_begin_run", {"ticket_id": NAME, "run_id": "run-2"})
+        refused: Any = done.structured_content
+        assert [row["code"] for row in refused["gate_result"]["issues"]] == ["TKT115"]
+        assert KEY in refused["next_role"]
 
 
 # -- the commands ------------------------------------------------------------------------------------------------------
