@@ -14,6 +14,7 @@ import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
@@ -143,16 +144,15 @@ def follow_pull(root: Path, run_id: str) -> PullRequest:
     repository = Repository(place_of(root)[0])
     last = _last(root, view.task.task_id)
     row = None if last is None else github.ask(root, f"pulls/{last['number']}")
-    approved = view.status == "APPROVED" and view.phase == "done" and not view.abandoned
-    # One that is over stays that of its run; other work of the task gets a new one.
-    if last is None or row is None or (row["state"] == "closed" and approved and last["run"] != run_id):
-        return _followed(
-            root, view, repository, *_opened(root, view, repository, remote, settings.target), did="opened"
-        )
+    # Work of a run that began before the one whose work is there is not pushed over it.
+    later = takewhile(lambda run: last is not None and run != last["run"], runs_of(root, "runs", view.task.task_id))
+    is_new = run_id in later and view.status == "APPROVED" and view.phase == "done" and not view.abandoned
     did = ""
-    if approved and last["run"] != run_id and row["state"] == "open":
+    # One that is over stays that of its run; later work of the task gets a new one.
+    if last is None or row is None or (is_new and row["state"] == "closed"):
+        (last, row), did = _opened(root, view, repository, remote, settings.target), "opened"
+    elif is_new:
         last, did = _pushed(root, view, repository, remote, last), "pushed"
-        row = github.ask(root, f"pulls/{last['number']}")
     return _followed(root, view, repository, last, row, did=did)
 
 
@@ -160,7 +160,8 @@ def _followed(
     root: Path, view: RunView, repository: Repository, last: Mapping[str, Any], row: Mapping[str, Any], *, did: str
 ) -> PullRequest:
     """Return where a pull request is, and do what follows from it."""
-    head = str(row["head"]["sha"])
+    # What was pushed just now, GitHub may not say yet.
+    head = str(last["commit"] if did else row["head"]["sha"])
     pull = PullRequest(
         str(last["run"]),
         int(last["number"]),
@@ -200,21 +201,18 @@ def rework_pull(root: Path, pull: PullRequest) -> str:
     repository = Repository(place_of(root)[0])
     member = member_of(root, pull.run_id, repository)
     assert member.view is not None
-    lines = [f"- {words}" for words in (*(remark.words for remark in pull.remarks), *_failed_checks(pull))]
+    said = [remark.words for remark in pull.remarks]
+    said += [f"the check {each.name} failed: {each.link}" for each in pull.checks if each.state == "failed"]
     note = (
         f"Run {pull.run_id} of this task was approved; its work is the pull request {pull.url}; your files are that "
         "work. People who may write there, and its checks, say of it (deal with each, or say in OUTPUT why not):\n\n"
     )
-    note += bounded("\n".join(lines), _MAX_NOTE_CHARS)
+    note += bounded("\n".join(f"- {words}" for words in said), _MAX_NOTE_CHARS)
     run_id = start_apart(root, member.view.task, Start(member.parent, note, repository.tree_of(member.work)))
     last = _last(root, member.view.task.task_id)
     assert last is not None, "the pull request was followed"
     _line(root, run_id, {**last, "did": "rework", "brought": [remark.id for remark in pull.remarks]})
     return run_id
-
-
-def _failed_checks(pull: PullRequest) -> Iterator[str]:
-    yield from (f"the check {each.name} failed: {each.link}" for each in pull.checks if each.state == "failed")
 
 
 # -- what is pushed ----------------------------------------------------------------------------------------------------

@@ -338,6 +338,9 @@ HISTORIES: dict[str, Sequence[Step]] = {
         forget_line,
         pr(0, did="pushed", run_id="A-1.2"),
         lambda world: _said(world, "two\n1 asked\n"),
+        # The work of the run before is not pushed over it.
+        pr(0, name="A-1.1", did="", run_id="A-1.2"),
+        lambda world: _said(world, "two\n1 asked\n"),
         one_pull,
     ],
     "a rework stops, and goes on": [
