@@ -26,8 +26,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from interlock.core.database import Database
 from interlock.core.patterns import Pattern, canonical
-from interlock.reservations import Agent, Caller, Lease, Reservations, Runtime, SqliteStore, Transaction
-from interlock.reservations.store.postgres import PostgresStore
+from interlock.reservations import Agent, Caller, Lease, PostgresStore, Reservations, Runtime, SqliteStore, Transaction
 
 WORKERS: Final = 8
 KINDS: Final = {"interlock": "reserve_files", "bare": "bare", "quick": "bare that waits as we do"}

@@ -18,6 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar, cast
@@ -76,6 +77,10 @@ CODES: Final = rules(
             "The role may read and write the tables, and the server takes writes.",
             "Give the role the rights that `interlock database setup --roles` prints, or name the primary server.",
         ),
+        "DBA907": (
+            "The database is encoded in UTF8, so that it keeps every text.",
+            "Make one with `createdb --encoding=UTF8 --template=template0 NAME`, and name it.",
+        ),
     }
 )
 """What must hold and what to do, for each code that is no class of errors."""
@@ -120,6 +125,19 @@ def this_leg() -> Leg | None:
     """Return the leg that this process drives, or None in every other process."""
     named = os.environ.get(LEG)
     return Leg(*json.loads(named)) if named else None
+
+
+_DRIVEN: Final[ContextVar[Leg | None]] = ContextVar("driven", default=None)
+
+
+@contextmanager
+def driving(leg: Leg) -> "Generator[None]":
+    """Have each transaction of this thread ask first whether the leg still has its run."""
+    before = _DRIVEN.set(leg)
+    try:
+        yield
+    finally:
+        _DRIVEN.reset(before)
 
 
 def address_of(root: str | Path) -> str:
@@ -264,8 +282,8 @@ class Database:
         try:
             with self._connection() as link, link.transaction():
                 link.execute(_HELD)
-                if self._leg:
-                    check_leg(link, self._leg)
+                if leg := self._leg or _DRIVEN.get():
+                    check_leg(link, leg)
                 if lock:
                     # A statement of its own: one that also reads would read what was there before it waited.
                     link.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"interlock {lock}",))

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from interlock.graph.team.moving import migrate
     from interlock.graph.team.overview import Overview, overview
     from interlock.graph.team.schema import roles_sql, set_up, setup_sql
+    from interlock.graph.team.worker import work
     from interlock.graph.ticket.build import pipeline_graph
     from interlock.graph.ticket.contract import MinimalResponse, MinimalTicket, RunStatus, Ticket, TicketResponse
     from interlock.graph.ticket.explain import all_summaries, explain_ticket
@@ -231,6 +232,7 @@ __all__ = [
     "verify_journal",
     "view_run",
     "with_files",
+    "work",
     "work_text",
     "workers_alive",
 ]

@@ -82,6 +82,12 @@ ENDED: Final = "RUN630"
 NOT_ASKED: Final = "RUN641"
 NO_WAY: Final = "RUN642"
 COMMENT: Final = "RUN650"
+NO_WORKER: Final = "RUN651"
+LEG: Final = "RUN652"
+REMOTE: Final = "RUN653"
+NO_DATABASE: Final = "RUN654"
+IN_CHECKOUT: Final = "RUN655"
+NOT_MOVED: Final = "RUN656"
 DEFECT: Final = "RUN690"
 TARGET: Final = "LND701"
 UNLANDABLE: Final = "LND702"
@@ -137,6 +143,30 @@ CODES: Final = rules(
         COMMENT: (
             "A comment is on a file and a line of a hand-over, says something, and comes while the run goes on.",
             "Correct the comment, and send it again; afterwards put it into the task of a new run.",
+        ),
+        NO_WORKER: (
+            "Whoever waits for a run of a project with a database has a worker that drives it.",
+            "Start one, on any machine with a clone: `interlock worker`.",
+        ),
+        LEG: (
+            "A leg, which is a stretch in which a worker drives a run, comes to an end that it returns.",
+            "Read what the message says, and take the run on: `interlock resume RUN`.",
+        ),
+        REMOTE: (
+            "All machines of a project with a database reach one git repository, which carries the files of runs.",
+            "Make a bare one, and write its address or its path as `remote` in [workers]; `git ls-remote` tries it.",
+        ),
+        NO_DATABASE: (
+            "What is about workers is about a project with a database.",
+            "Write `database` into interlock.toml, or set INTERLOCK_DATABASE; then `interlock database setup`.",
+        ),
+        IN_CHECKOUT: (
+            "With a database a run works in a tree of its own, so that any worker can go on with it.",
+            "Use `interlock run` without `--here`, or `interlock submit`.",
+        ),
+        NOT_MOVED: (
+            "A project that moves into a database has runs that are over, and the same heads there as here.",
+            "Take the runs that are named to their end, or end them: `interlock abandon RUN`. Then do it again.",
         ),
         DEFECT: (
             "The orchestrator's own envelope is valid; that it is not is a defect of Interlock, never of an agent.",

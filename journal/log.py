@@ -221,6 +221,8 @@ class Journal:
                 upstream.insert(link, self._offset, [line for _, line in lines])
             return entries, lines
 
+        if self._inode is None:
+            self.pull()  # while a long copy is made, no other machine waits
         entries, lines = upstream.database.transact(work, lock=LOCK)
         if lines:
             with files.open_for_append(self.path, create=True) as fd:

@@ -112,8 +112,8 @@ class Upstream(NamedTuple):
         if at >= end:
             return None
         found = f"{'another line' if is_other else 'no line'} at byte {at} of the database"
-        flawed = flaw("JRN741", "the copy is not what the database has", found, "the line of the copy", line=line)
-        return flawed._replace(path=str(path))
+        unlike = flaw("JRN741", "the copy is not what the database has", found, "the line of the copy", line=line)
+        return unlike._replace(path=str(path))
 
     def upload(self, path: Path) -> int:
         """Put the lines of a file into the database, and return how many it lacked. Safe to repeat.

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from interlock.reservations.store.copying import copy_rows
     from interlock.reservations.store.outbox import JOURNAL_RUN, drain_events
     from interlock.reservations.store.postgres import TABLES as POSTGRES_TABLES
+    from interlock.reservations.store.postgres import PostgresStore
     from interlock.reservations.store.records import Agent, Lease, Message, Negotiation, Waiter, iso, key_of, replace
     from interlock.reservations.store.sqlite import SqliteStore, to_read
     from interlock.reservations.store.sqlite_rows import STORE_FORMAT, Transaction
@@ -56,6 +57,7 @@ __all__ = [
     "Message",
     "Negotiation",
     "NotCoveredError",
+    "PostgresStore",
     "Report",
     "ReservationError",
     "Reservations",

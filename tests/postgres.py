@@ -39,6 +39,9 @@ _SETTINGS: Final = {
     "max_wal_size": "128MB",
     "max_connections": "200",
     "ssl": "on",
+    "password_encryption": "scram-sha-256",
+    # With its other files, so that it goes with them however the server ends.
+    "dynamic_shared_memory_type": "mmap",
     "log_line_prefix": "%m %d %a ",
 }
 _ACCESS: Final = """

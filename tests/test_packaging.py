@@ -159,8 +159,12 @@ def test_an_installed_validator_knows_its_grammar(environment: Path, tmp_path: P
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-WITH_LANGCHAIN = {"agents.runners.chat", "agents.runners.pictures", "agents.runners.turn"}
-"""What is imported with the first model alone: it needs the extra `llm`."""
+WITH_AN_EXTRA = {
+    "langchain": {"agents.runners.chat", "agents.runners.pictures", "agents.runners.turn"},
+    "dbos": {"graph.team.worker"},
+    "psycopg": {"graph.engine.saver", "graph.team.moving"},
+}
+"""What is imported with the first model, or by a worker, alone: it needs the extra `llm` or `postgres`."""
 
 
 @pytest.mark.long
@@ -173,9 +177,9 @@ for module in pkgutil.walk_packages(interlock.__path__, "interlock."):
         try:
             importlib.import_module(module.name)
         except ModuleNotFoundError as error:
-            if error.name != "langchain":
+            if error.name not in ("langchain", "dbos", "psycopg"):
                 raise
-            print("langchain:" + module.name)
+            print(error.name + ":" + module.name)
         else:
             print(module.name)
 print(interlock.__file__)
@@ -183,6 +187,7 @@ print(interlock.__file__)
     done = _run(environment, tmp_path, "python", "-c", program)
     assert done.returncode == 0, done.stderr
     *modules, place = done.stdout.split()
-    assert {name.partition(":interlock.")[2] for name in modules if ":" in name} == WITH_LANGCHAIN
+    for extra, expected in WITH_AN_EXTRA.items():
+        assert {name.partition(":interlock.")[2] for name in modules if name.startswith(f"{extra}:")} == expected
     assert Path(place).is_relative_to(environment)
     assert {f"interlock.{name}" for name in PACKAGES} <= set(modules)

@@ -1,8 +1,10 @@
 """Rounds of one fault in a world of their own, and what the checker found."""
 
+import json
 import random
 import shutil
 import subprocess
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +13,7 @@ from typing import Final
 from benchmarks.many_machines import project
 from benchmarks.many_machines.checker import Checked, check
 from benchmarks.many_machines.faults import FAULTS
+from benchmarks.many_machines.planted import CALL_SECONDS, PLANTED
 from benchmarks.many_machines.world import World
 from interlock.graph.team.schema import set_up
 from tests.postgres import Server
@@ -57,15 +60,22 @@ def _disk(server: Server) -> Generator[str]:
         disk.rmdir()
 
 
-def rounds(server: Server, folder: Path, fault: str, count: int, seed: int, kind: project.Kind = "plain") -> Checked:
-    """Do so many rounds of a fault with two workers, wait until all runs are over, and look at everything."""
+def rounds(
+    server: Server, folder: Path, fault: str, count: int, seed: int, kind: project.Kind = "plain", every: int = 5
+) -> Checked:
+    """Do so many rounds of a fault with two workers; after `every` few wait until all runs are over, and look."""
     rng = random.Random(f"{fault} {seed}")
+    found = Checked([], 0, 0, 0, 0)
     with world(server, folder, kind, small_disk=fault == "full-disk") as made:
         made.start(2)
         for number in range(count):
             FAULTS[fault](made, rng, f"T-{number}")
-        made.settle(SETTLE_SECONDS)
-        found = check(made)
+            if (number + 1) % every == 0 or number + 1 == count:
+                made.settle(SETTLE_SECONDS)
+                found = check(made)
+                if found.faults:
+                    _keep(made)
+                    break
         for machine in made.machines.values():
             machine.end()
         made.until(lambda: not made.processes(), 10)
@@ -73,3 +83,21 @@ def rounds(server: Server, folder: Path, fault: str, count: int, seed: int, kind
         return found._replace(faults=found.faults + left)
 
 
+def _keep(made: World) -> None:
+    """Keep what happened, and what was done when, for whoever looks for the cause."""
+    lines = [
+        f"{line['at']} {line['run']} {line['seq']} {line['key']} {json.dumps(line['data'])}" for line in made.lines()
+    ]
+    lines += [f"{time.strftime('%T', time.gmtime(fault.began))} {fault}" for fault in made.faults]
+    lines += [str(call) for call in made.provider.calls]
+    (made.folder / "story.log").write_text("\n".join(lines))
+
+
+def planted(server: Server, folder: Path, plant: str) -> Checked:
+    """Plant a bug into two workers, do to a run what makes it matter, and look."""
+    with world(server, folder, call_seconds=CALL_SECONDS) as made:
+        made.start(2, plant=plant)
+        (run,) = made.submit("T-0")
+        PLANTED[plant](made, run)
+        made.settle(SETTLE_SECONDS)
+        return check(made)

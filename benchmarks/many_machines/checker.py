@@ -121,7 +121,10 @@ def _paid(world: World) -> tuple[list[str], int]:
     for row in world.ask(statement):
         ask = row["name"].removeprefix("answers/").rpartition(".json")[0].rpartition(".")[0]
         kept[row["run"], ask].append(row["at"])
-    there = {(row["run"], row["name"]) for row in world.ask("SELECT run, name FROM interlock.run_file WHERE data IS NOT NULL")}
+    there = {
+        (row["run"], row["name"])
+        for row in world.ask("SELECT run, name FROM interlock.run_file WHERE data IS NOT NULL")
+    }
     calls = defaultdict[tuple[str, str, int], list[Call]](list)
     for call in world.provider.calls:
         calls[call.run, call.ask, call.part].append(call)
@@ -153,7 +156,7 @@ def _explained(world: World, call: Call) -> bool:
 
 def _landed(world: World) -> list[str]:
     """On the branch each run that had to land is one commit, and each commit passes its tests."""
-    words = ("log", "--format=%(trailers:key=Interlock-Run,valueonly,separator=%x20)", "main")
+    words = ("log", "--first-parent", "--format=%(trailers:key=Interlock-Run,valueonly,separator=%x20)", "main")
     named = Counter(line.partition(":")[0] for line in git(world.hub, *words).splitlines() if line)
     found = [f"{run}: {count} commits are of it" for run, count in named.items() if count > 1]
     wanted = {run for run, ends in world.runs.items() if ends == "landed"}
@@ -174,7 +177,9 @@ def _machines(world: World) -> list[str]:
         paths = {name: machine.root / "artifacts/interlock/events.jsonl" for name, machine in world.machines.items()}
         journals = {name: path.read_bytes() if path.exists() else b"" for name, path in paths.items()}
         whole = b"".join(bytes(row["bytes"]) for row in world.ask("SELECT bytes FROM interlock.line ORDER BY start"))
-        found += [f"{name}: its journal is not that of the database" for name, data in journals.items() if data != whole]
+        found += [
+            f"{name}: its journal is not that of the database" for name, data in journals.items() if data != whole
+        ]
         code, said = world.home.interlock("status")
         found += [f"status ends with {code}: {said}"] if code else []
         found += [f"{run}: status does not have it" for run in world.runs if run not in said]

@@ -1,12 +1,13 @@
-"""What happens to machines: each fault comes once a round, at a moment that is drawn, to whoever drives the run then."""
+"""What happens to machines: a fault comes once a round, at a moment that is drawn, to whoever drives the run then."""
 
 import os
 import random
-import shutil
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Final, TypeAlias
+
+import psycopg
 
 from benchmarks.many_machines import project
 from benchmarks.many_machines.world import FAKETIME, Fault, Machine, World
@@ -113,10 +114,14 @@ def full_disk(world: World, rng: random.Random, name: str) -> None:
     moment(world, rng, run)
     folder = world.server.folder / "disk"
     with noted(world, "full disk"):
-        free = shutil.disk_usage(folder).free
-        (folder / "filled").write_bytes(bytes(free))
+        with suppress(OSError), (folder / "filled").open("wb", buffering=0) as file:
+            while True:
+                file.write(bytes(64 * 1024))
+        with suppress(psycopg.errors.DiskFull), psycopg.connect(world.address) as link:
+            link.execute("CREATE TABLE public.large AS SELECT repeat('x', 1000) FROM generate_series(1, 1000)")
+            raise AssertionError("the disk is not full")
         time.sleep(1 + rng.random() * 5)
-        os.unlink(folder / "filled")
+        (folder / "filled").unlink()
 
 
 def clock(world: World, rng: random.Random, name: str) -> None:

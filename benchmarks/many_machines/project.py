@@ -3,7 +3,7 @@
 from typing import Final, Literal, TypeAlias
 
 Kind: TypeAlias = Literal["plain", "pair", "chat"]
-"""Two builders and a gate; these with two judges side by side; a chat model with tools and a gate."""
+"""Two builders and a gate; these with two judges side by side, and two more gates; a chat model with tools and a gate."""
 
 CALL_SECONDS: Final = 1.5
 """How long a paid call takes: most of a run."""
@@ -92,12 +92,19 @@ command = ["sh", "tests/check.sh"]
 product = ["src/**"]
 tests = ["tests/**"]
 {tester}
+"""
+_MORE_GATES: Final = """
 [gates.GATE-LINT]
 title = "no tabs"
 command = ["sh", "tests/lint.sh"]
 product = ["src/**"]
 tests = ["tests/**"]
-{linter}
+certifier = "linter"
+[gates.GATE-END]
+title = "it has a beginning"
+command = ["test", "-s", "src/first.txt"]
+product = ["src/**"]
+tests = ["tests/**"]
 """
 _TEAM: Final = """
 database = "{database}"
@@ -111,7 +118,7 @@ timeout_seconds = {timeout}
 target = "main"
 remote = "origin"
 """
-GATES: Final = {"plain": ["GATE-TESTS"], "chat": ["GATE-TESTS"], "pair": ["GATE-TESTS", "GATE-LINT"]}
+GATES: Final = {"plain": ["GATE-TESTS"], "chat": ["GATE-TESTS"], "pair": ["GATE-TESTS", "GATE-LINT", "GATE-END"]}
 ROLES: Final = {
     "plain": ["planner", "builder"],
     "pair": ["planner", "builder", "tester", "linter"],
@@ -123,9 +130,8 @@ def files(kind: Kind, database: str, provider: str, timeout: float) -> dict[str,
     """Return the files of the project, by path."""
     config = _TEAM.format(database=database, timeout=timeout)
     config += _CHAT.format(provider=provider) if kind == "chat" else _BUILDERS
-    certifiers = {"tester": 'certifier = "tester"', "linter": 'certifier = "linter"'}
-    config += _JUDGES if kind == "pair" else ""
-    config += _GATES.format_map(certifiers if kind == "pair" else dict.fromkeys(certifiers, ""))
+    config += _GATES.format(tester='certifier = "tester"' if kind == "pair" else "")
+    config += _JUDGES + _MORE_GATES if kind == "pair" else ""
     return {
         "interlock.toml": config,
         "agent.py": AGENT,

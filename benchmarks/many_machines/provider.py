@@ -11,9 +11,9 @@ from typing import Any, Final, NamedTuple
 ASK: Final = "X-Ask"
 """The header in which a scripted agent names its ask: `<run> <attempt>.<turn>-<role>-<reask>`."""
 _PROMPT: Final = {
-    "task": re.compile(r"^# Assignment (\S+)$", re.M),
-    "role": re.compile(r"^- You are: (\S+)$", re.M),
-    "attempt": re.compile(r"^- Attempt: (\d+) of", re.M),
+    "task": re.compile(r"^# Assignment (\S+)$", re.MULTILINE),
+    "role": re.compile(r"^- You are: (\S+)$", re.MULTILINE),
+    "attempt": re.compile(r"^- Attempt: (\d+) of", re.MULTILINE),
 }
 
 

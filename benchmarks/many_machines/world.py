@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -28,7 +28,7 @@ from tests.postgres import Server
 TIMEOUT_SECONDS: Final = 3.0
 """After so long a silent worker is dead."""
 _PLANTS: Final = Path(__file__).parent / "plants"
-FAKETIME: Final = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1")
+FAKETIME: Final = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1")
 LOOK_SECONDS: Final = 0.05
 _REACHED: Final = (psycopg.OperationalError, psycopg.InterfaceError)
 
@@ -164,7 +164,12 @@ class World:
         for name, text in project.files(kind, address, self.provider.address, timeout).items():
             (folder / "first" / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / "first" / name).write_text(text)
-        for words in (("checkout", "-q", "-b", "main"), ("add", "-A"), ("commit", "-qm", "Start"), ("push", "-q", "origin", "main")):
+        for words in (
+            ("checkout", "-q", "-b", "main"),
+            ("add", "-A"),
+            ("commit", "-qm", "Start"),
+            ("push", "-q", "origin", "main"),
+        ):
             git(folder / "first", *words)
         for statement in _AUDIT:
             self.ask(statement)

@@ -17,7 +17,7 @@ import tempfile
 import time
 import tomllib
 from collections.abc import Generator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -47,7 +47,7 @@ class Team:
 
     def say(self, text: str) -> None:
         """Print a line with the time since the beginning."""
-        print(f"{time.monotonic() - self.started:6.1f} s  {text}", flush=True)  # noqa: T201
+        print(f"{time.monotonic() - self.started:6.1f} s  {text}", flush=True)
 
     def play(self, *, stay: bool) -> int:
         """Start everything, run two tasks over two workers, and compare what came of it."""
@@ -66,17 +66,16 @@ class Team:
         status = self.run("me", "submit", "--land", "--wait", *tasks)
         self.run("me", "workers")
         self.run("me", "verify")
-        log = run("git", "-C", os.fspath(self.folder / "hub.git"), "log", "--first-parent", "--format=%s", "main").splitlines()
+        hub = os.fspath(self.folder / "hub.git")
+        log = run("git", "-C", hub, "log", "--first-parent", "--format=%s", "main").splitlines()
         drove = [name for name in ("worker-1", "worker-2") if "landed" in (self.folder / f"{name}.log").read_text()]
         self.say(f"main of the bare repository: {'; '.join(reversed(log))}")
         self.say(f"landed by: {', '.join(drove)}")
         if stay:
             self.say("Ctrl-C ends it")
-            try:
+            with suppress(KeyboardInterrupt):
                 signal.pause()
-            except KeyboardInterrupt:
-                pass
-        return 0 if status == 0 and len(log) == 3 and len(drove) == 2 else 1  # noqa: PLR2004 - the base and two tasks
+        return 0 if status == 0 and len(log) == 3 and len(drove) == 2 else 1
 
     def project(self, address: str) -> Path:
         """Make the project and its bare repository, and return the checkout of a person."""
@@ -94,8 +93,9 @@ class Team:
 
     def environment(self, name: str) -> dict[str, str]:
         """Return the variables of a machine."""
-        user = {f"GIT_{who}_{what}": "team@example.com" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-        path = os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", "")])
+        names = [f"GIT_{who}_{what}" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")]
+        user = dict.fromkeys(names, "team@example.com")
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
         return {**os.environ, **user, "PATH": path, "INTERLOCK_STATE": os.fspath(self.folder / f"{name}.state")}
 
     def run(self, name: str, *words: str) -> int:

@@ -478,8 +478,11 @@ class Store:
 
     # -- to other machines and back -----------------------------------------------------------------------------------
 
-    def pack(self, trees: Mapping[str, str], place: Path, folders: Iterable[str]) -> str:
-        """Return a commit that has some trees under their names, and under `beside` some folders of a place."""
+    def pack(self, trees: Mapping[str, str], place: Path, folders: Iterable[str], before: str = "") -> str:
+        """Return a commit that has some trees under their names, and under `beside` some folders of a place.
+
+        It follows the commit `before`, or is that one where nothing has changed.
+        """
         index = f"{self._index}-beside"
         there = [name for name in folders if (place / name).is_dir()]
         self._do("read-tree", "--empty", index=index)
@@ -488,8 +491,11 @@ class Store:
         rows = {**trees, _BESIDE: self._written_tree(index)}
         data = "".join(f"040000 tree {tree}\t{name}\n" for name, tree in sorted(rows.items()))
         whole = self._do("mktree", data=data.encode()).decode().strip()
+        if before and self._do("rev-parse", f"{before}^{{tree}}").decode().strip() == whole:
+            return before
+        parents = ("-p", before) if before else ()
         # The same files have the same name: without an author, and of no time.
-        return self._do("commit-tree", whole, "-m", "Files of a run", also=_NOBODY).decode().strip()
+        return self._do("commit-tree", whole, *parents, "-m", "Files of a run", also=_NOBODY).decode().strip()
 
     def unpack(self, commit: str, name: str, folder: Path) -> None:
         """Make a folder what a tree of a packed commit has, all but what git ignores there; `beside` adds files alone.

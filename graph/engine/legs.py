@@ -10,7 +10,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 from interlock.core.database import Database, DatabaseError, Link
-from interlock.graph.errors import GraphError, RunBusyError
+from interlock.graph.errors import LEG, NO_WORKER, GraphError, RunBusyError
 
 if TYPE_CHECKING:
     from dbos import DBOSClient
@@ -124,7 +124,7 @@ def check_workers(database: Database) -> None:
     if not workers_alive(database):
         message = "the project has a database, and no worker serves it"
         fix = "Start one, here or on another machine: interlock worker. `interlock submit` only puts it into the queue."
-        raise GraphError(message, fix, "RUN651")
+        raise GraphError(message, fix, NO_WORKER)
 
 
 def await_legs(
@@ -135,21 +135,21 @@ def await_legs(
     Raises:
         GraphError, DatabaseError: What the given leg, or one after it, has refused; by default any of them.
     """
-    told = 0
+    last = 0
     active = "SELECT 1 FROM dbos.workflow_status WHERE workflow_uuid LIKE %s AND status = ANY(%s) LIMIT 1"
     steps = "SELECT number, step FROM interlock.notice WHERE run = %s AND number > %s ORDER BY number"
     newest = "SELECT coalesce(max(number), 0) AS number FROM interlock.notice"
 
     def look(link: Link) -> tuple[bool, list[dict[str, Any]]]:
         going_on = link.execute(active, (f"{_like(run)}#%", [*ACTIVE])).fetchone() is not None
-        return going_on, link.execute(steps, (run, told)).fetchall()
+        return going_on, link.execute(steps, (run, last)).fetchall()
 
     if row := database.transact(lambda link: link.execute(newest).fetchone()):
-        told = row["number"]
+        last = row["number"]
     while True:
         going_on, rows = database.transact(look)
         for row in rows:
-            told = row["number"]
+            last = row["number"]
             notice(row["step"])
         if not going_on:
             _raise_refusal(database, run, leg)
@@ -168,7 +168,7 @@ def _raise_refusal(database: Database, run: str, first: str) -> None:
             raise error_of(*output["error"])
         if row.status != "SUCCESS":
             message = f"leg {row.workflow_id} ended as {row.status}: {row.error}"[:500]
-            raise GraphError(message, f"Read what it says, and take the run on: interlock resume {run}.", "RUN652")
+            raise GraphError(message, f"Read what it says, and take the run on: interlock resume {run}.", LEG)
 
 
 def failed(database: Database) -> list[tuple[str, str]]:

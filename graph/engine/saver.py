@@ -35,8 +35,8 @@ class FencedSaver(BasePostgresSaver):
         self._database, self._files, self._draining = database, files, draining
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """Return a checkpoint."""
-        return self._database.transact(lambda link: PostgresSaver(link).get_tuple(config))
+        """Return a checkpoint; without its id, the last one."""
+        return self._database.transact(lambda link: PostgresSaver(link).get_tuple(_named(link, config)))
 
     def list(
         self,
@@ -88,3 +88,16 @@ class FencedSaver(BasePostgresSaver):
     def delete_thread(self, thread_id: str) -> None:
         """Remove all checkpoints of a run."""
         self._database.transact(lambda link: PostgresSaver(link).delete_thread(thread_id))
+
+
+def _named(link: Link, config: RunnableConfig) -> RunnableConfig:
+    """Name the last checkpoint: LangGraph's ids are as the clocks of the machines, and the numbers of steps are not."""
+    given = config.get("configurable", {})
+    if given.get("checkpoint_id"):
+        return config
+    statement = (
+        "SELECT checkpoint_id FROM interlock.checkpoints WHERE thread_id = %s AND checkpoint_ns = %s "
+        "ORDER BY (metadata->>'step')::int DESC LIMIT 1"
+    )
+    row = link.execute(statement, (given["thread_id"], given.get("checkpoint_ns", ""))).fetchone()
+    return config if row is None else {**config, "configurable": {**given, **row}}

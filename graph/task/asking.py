@@ -43,7 +43,7 @@ from interlock.gates.sealed import SealError
 from interlock.gates.shared import shared
 from interlock.graph.errors import UNOPENED, changed_outside_scope, finding, no_outcome, unchanged_tree
 from interlock.graph.task.agent_box import sandbox_of
-from interlock.graph.task.carried import save
+from interlock.graph.task.carried import SAVING, save
 from interlock.graph.task.clone import find
 from interlock.graph.task.comments import given_now
 from interlock.graph.task.context import (
@@ -216,8 +216,9 @@ def _answer_text(context: TaskContext, role: Role, state: TaskState, store: RunS
                 store.keep_failure(key, role.name, error.spent)
             raise
     # Stored before it is judged: it was paid for, and a crash from here on must not ask again.
-    files = save(context.root, ask.run_id, context.task, context.policy)
-    store.keep_answer(key, answer, costs=runner is not REMOTE, files=files)
+    with SAVING:
+        files = save(context.root, ask.run_id, context.task, context.policy)
+        store.keep_answer(key, answer, costs=runner is not REMOTE, files=files)
     return answer.text
 
 

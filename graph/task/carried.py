@@ -8,7 +8,7 @@ to a reference of its own, so that a worker that lost the run overwrites nothing
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from threading import Lock
+from threading import RLock
 from typing import Final
 
 from interlock.core import git
@@ -18,7 +18,7 @@ from interlock.envelope.protocol import EVIDENCE_KEYS
 from interlock.gates.config import load_config
 from interlock.gates.sealed import SealError, Store, place_of
 from interlock.graph.engine.folder import journal_of, record_of
-from interlock.graph.errors import GraphError
+from interlock.graph.errors import REMOTE, GraphError
 from interlock.graph.task.clone import Clone, find, make
 from interlock.graph.task.policy import Policy
 from interlock.graph.task.sealing import place_in
@@ -27,11 +27,11 @@ from interlock.graph.task.task import Task
 from interlock.graph.task.trees import snapshot, tree_named
 from interlock.graph.task.view import RunView
 
-REMOTE: Final = "RUN653"
 _RUNS: Final = "refs/interlock/runs"
 _BASES: Final = "refs/interlock/bases"
 _SECONDS: Final = 600.0
-_SAVING: Final = Lock()
+SAVING: Final = RLock()
+"""Held until the transaction that names a commit is over: of two roles side by side the later commit has both."""
 
 
 def remote_of(root: Path) -> str:
@@ -113,13 +113,15 @@ def save(root: Path, run_id: str, task: Task, policy: Policy) -> str:
         return ""
     store, record = Store(place_in(root, policy.sealing)[0]), record_of(root)
     trees = {name: name for name in _named(root, run_id, policy)}
-    with _SAVING:  # roles that work side by side come here at once
+    with SAVING:
         files = snapshot(root, task, policy, policy.sealing)
         if not files:
             raise GraphError(f"the files of run {run_id} cannot be read", "Make them readable, and resume.", REMOTE)
-        commit = store.pack({**trees, "files": files}, record / "artifacts", _evidence(task))
         mark = _mark(find(root, policy.tree))
-        if _marked(mark) != commit:
+        before = _marked(mark)
+        # Whoever has the new commit has the one before, too: until the transaction is over, that one counts.
+        commit = store.pack({**trees, "files": files}, record / "artifacts", _evidence(task), before)
+        if commit != before:
             if why := store.push(leg.remote, commit, _ref(leg)):
                 raise _unreached(leg.remote, why)
             # Before the transaction that names it: should that fail, the files are as here, or are fetched again.
@@ -199,8 +201,6 @@ def bring_tree(root: Path, run_id: str) -> Clone:
     if clone is not None and _marked(_mark(clone)) == commit:
         return clone
     bring(root, run_id)
-    if clone is not None:
-        clone.remove()
     clone = make(root, policy.commit, called=policy.tree)
     if commit:
         Store(place_of(root)[0]).unpack(commit, "files", clone.files)

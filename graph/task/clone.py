@@ -129,6 +129,7 @@ class Clone:
                 return free
             # Renamed first: a kill in the middle leaves nothing that is taken for a tree.
             doomed = self.folder.with_name(f".{self.name}")
+            _delete(doomed)  # what such a kill left of a tree of that name
             self.folder.rename(doomed)
             _delete(doomed)
             for index in self.folder.parents[1].glob(f"index-{self.name}*"):
@@ -165,6 +166,8 @@ def target_commit(root: Path, target: str = "") -> str:
 def make(root: Path, commit: str, *, called: str = "") -> Clone:
     """Make a tree of a commit, with what `[trees] copy` names; it is `called` as on the machine that had it.
 
+    What is left of a tree of that name goes.
+
     Raises:
         GraphError: It cannot be made; nothing is left of it.
         ConfigError: `interlock.toml` is wrong.
@@ -181,6 +184,8 @@ def make(root: Path, commit: str, *, called: str = "") -> Clone:
     folder = _folder(top) / (called or f"t-{token_hex(4)}")
     mounted = level() == "namespaces"
     clone = Clone(folder, top, relative, commit, kept, mounted)
+    if not clone.remove():
+        raise GraphError(f"somebody still works in the tree {folder}", "Wait for that, and do the same again.", TREE)
     folder.mkdir(parents=True)
     with clone.used():
         try:

@@ -37,7 +37,7 @@ from interlock.gates.config import load_config
 from interlock.gates.sealed import SealError, level
 from interlock.graph.engine import legs
 from interlock.graph.engine.folder import HeadRecord, journal_of, journal_run, list_runs, state_dir
-from interlock.graph.errors import COMMENT, ENDED, NO_WAY, NOT_ASKED, TREE, GraphError, RunDamagedError
+from interlock.graph.errors import COMMENT, ENDED, IN_CHECKOUT, NO_WAY, NOT_ASKED, TREE, GraphError, RunDamagedError
 from interlock.graph.sources.ticket import Fetched
 from interlock.graph.sources.write_back import write_back
 from interlock.graph.task.apart import drive_inside
@@ -116,7 +116,7 @@ def start_run(
     """
     if not tree and database_of(root) is not None:
         message = "with a database a run works in a tree of its own, so that any worker can go on with it"
-        raise GraphError(message, "Run it with `interlock run --apart TASK.toml`, or `interlock submit`.", "RUN655")
+        raise GraphError(message, "Run it with `interlock run --apart TASK.toml`, or `interlock submit`.", IN_CHECKOUT)
     tickets = fetch_inputs(root, task) if tickets is None else tickets
     task = with_files(root, task)
     prepared = prepare(root, task, roles=roles)

@@ -6,9 +6,11 @@ from typing import Final
 from interlock.core.database import Database, database_of
 from interlock.gates.config import Config, load_config
 from interlock.graph.engine import legs
-from interlock.graph.errors import GraphError
+from interlock.graph.errors import NO_DATABASE, GraphError
 from interlock.graph.task.apart import Start, ask_to_begin
 from interlock.graph.task.clone import target_commit
+from interlock.graph.task.machine import COMMAND_GATES
+from interlock.graph.task.nodes import EVIDENCE_SUFFIX
 from interlock.graph.task.policy import Policy
 from interlock.graph.task.roster import staffed
 from interlock.graph.task.task import load_task
@@ -19,9 +21,9 @@ _KINDS: Final = {"command": "command", "chat": "llm"}
 
 def queue_of(policy: Policy, node: str, config: Config) -> str:
     """Return the queue that does a node of a run."""
-    if node == "command-gates":
+    if node == COMMAND_GATES:
         return "command"
-    if node.endswith(".evidence"):
+    if node.endswith(EVIDENCE_SUFFIX):
         return "browser"
     setting = policy.agents.get(node)
     if setting is None:
@@ -55,5 +57,5 @@ def needed(root: Path) -> Database:
     database = database_of(root)
     if database is None:
         fix = 'Write `database = "postgresql://…"` into interlock.toml, or set INTERLOCK_DATABASE.'
-        raise GraphError("only a project with a database has workers, and this one has none", fix, "RUN654")
+        raise GraphError("only a project with a database has workers, and this one has none", fix, NO_DATABASE)
     return database

@@ -16,7 +16,7 @@ from interlock.core.text import few
 from interlock.gates.sealed import place_of
 from interlock.graph.engine import mirror
 from interlock.graph.engine.folder import list_runs
-from interlock.graph.errors import GraphError
+from interlock.graph.errors import NOT_MOVED, GraphError
 from interlock.graph.task.carried import push_stored, remote_of
 from interlock.graph.task.runs import checkpoint_of, kept_views
 from interlock.graph.task.store import RunStore
@@ -42,13 +42,13 @@ def migrate(root: Path, address: str) -> Moved:
         DatabaseError, JournalError, ReservationError: Something cannot be read or written; doing it again goes on.
     """
     if database_of(root) is not None:
-        raise GraphError("the project has a database already", "Take `database` out first.", "RUN656")
+        raise GraphError("the project has a database already", "Take `database` out first.", NOT_MOVED)
     remote_of(root)
     views = kept_views(root, _raise)
     if going_on := [run for run, view in views.items() if view.phase != "done"]:
         message = f"these runs are not over, and could go on nowhere else: {few(going_on)}"
         fix = f"Take them to their end, or end them: interlock abandon {going_on[0]}. Then do the same again."
-        raise GraphError(message, fix, "RUN656")
+        raise GraphError(message, fix, NOT_MOVED)
     database = Database(address)
     record = root / "artifacts" / "interlock"
     journals = [path for path in (record / "events.jsonl", record / "tickets.jsonl") if path.exists()]
@@ -101,5 +101,5 @@ def _compared(path: Path, database: Database) -> int:
         for run in runs:
             if here.head(run) != there.head(run):
                 message = f"run {run} ends differently in the database: {there.head(run)}, and here {here.head(run)}"
-                raise GraphError(message, "Use an empty database, and do the same again.", "RUN656")
+                raise GraphError(message, "Use an empty database, and do the same again.", NOT_MOVED)
     return len(runs)

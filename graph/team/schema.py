@@ -4,6 +4,8 @@ A migration is never changed once it was released, and only adds: a worker of th
 `oldest` of a migration is the oldest version of Interlock that still works with the tables it leaves.
 """
 
+from contextlib import redirect_stdout
+from io import StringIO
 from typing import Final, NamedTuple
 
 from interlock.core.database import Database, DatabaseError, Link
@@ -38,7 +40,8 @@ CREATE TABLE interlock.worker (
     started_at timestamptz NOT NULL DEFAULT clock_timestamp(), beat_at timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 CREATE UNLOGGED TABLE interlock.notice (
-    number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, run text NOT NULL, step jsonb NOT NULL
+    number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, run text NOT NULL, step jsonb NOT NULL,
+    at timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 CREATE INDEX notice_run ON interlock.notice (run, number);
 """
@@ -82,7 +85,15 @@ def set_up(address: str, *, roles: bool) -> int:
 
 
 def settings(link: Link) -> None:
-    """Give a database the settings that every connection to it needs."""
+    """Give a database the settings that every connection to it needs.
+
+    Raises:
+        DatabaseError: `DBA907` it cannot keep every text.
+    """
+    row = link.execute("SHOW server_encoding").fetchone()
+    if row is None or row["server_encoding"] != "UTF8":
+        message = f"the database has the encoding {row and row['server_encoding']}"
+        raise DatabaseError(message, "Make one with `createdb --encoding=UTF8 --template=template0`.", "DBA907")
     for setting in _SETTINGS:
         link.execute(f"ALTER DATABASE {_name(link)} SET {setting}".encode())
 
@@ -91,6 +102,8 @@ _SETTINGS: Final = (
     "search_path = interlock, public",
     # A worker that is frozen in the middle of a transaction would keep its locks from all others.
     "idle_in_transaction_session_timeout = '10s'",
+    # Whoever has waited for a lock has to see what was committed meanwhile.
+    "default_transaction_isolation = 'read committed'",
 )
 
 
@@ -123,24 +136,41 @@ def check_rights(link: Link) -> None:
     """Refuse to be a worker as a role that may not write what workers write.
 
     Raises:
-        DatabaseError: `DBA906` it may not.
+        DatabaseError: `DBA906` it may not, or the server only reads.
     """
     row = link.execute(
-        "SELECT current_user AS role, has_table_privilege('interlock.checkpoints', 'INSERT') AS may"
+        "SELECT current_user AS role, pg_is_in_recovery() AS copies, "
+        "has_table_privilege('interlock.checkpoints', 'INSERT') AS may"
     ).fetchone()
-    if row is None or not row["may"]:
-        role = row["role"] if row else "?"
-        fix = f"As the owner of the database: GRANT interlock_worker TO {role}; or run it as another role."
-        raise DatabaseError(f"the role {role} may not write what workers write", fix, "DBA906")
+    assert row is not None
+    if row["copies"]:
+        raise DatabaseError("the server is a replica, which only reads", "Name the primary server.", "DBA906")
+    if not row["may"]:
+        fix = f"As the owner of the database: GRANT interlock_worker TO {row['role']}; or run it as another role."
+        raise DatabaseError(f"the role {row['role']} may not write what workers write", fix, "DBA906")
 
 
 def setup_sql() -> str:
-    """Return what `set_up` runs for the tables of Interlock itself, for whoever may not run it from here."""
-    steps = "".join(step.sql for step in MIGRATIONS)
+    """Return all that `set_up` runs on an empty database, for whoever may not run it from here; as `psql` reads it."""
+    # Late: both take a second to import.
+    from dbos.cli.migration import print_dbos_migrations  # noqa: PLC0415
+    from langgraph.checkpoint.postgres import PostgresSaver  # noqa: PLC0415
+
+    theirs = StringIO()
+    with redirect_stdout(theirs):
+        print_dbos_migrations(None)
     newest = MIGRATIONS[-1]
-    return (
-        f"CREATE SCHEMA IF NOT EXISTS interlock;\nSET search_path = interlock, public;\n{steps.strip()}\n"
-        f"INSERT INTO interlock.meta (version, oldest) VALUES ({len(MIGRATIONS)}, {newest.oldest});\n"
+    numbers = ", ".join(f"({number})" for number in range(len(PostgresSaver.MIGRATIONS)))
+    return "\n".join(
+        [
+            "CREATE SCHEMA IF NOT EXISTS interlock;\nSET search_path = interlock, public;",
+            *(step.sql.strip() for step in MIGRATIONS),
+            f"INSERT INTO interlock.meta (version, oldest) VALUES ({len(MIGRATIONS)}, {newest.oldest});",  # noqa: S608
+            "-- LangGraph's checkpoints",
+            *(f"{each.strip().removesuffix(';')};" for each in PostgresSaver.MIGRATIONS),
+            f"INSERT INTO checkpoint_migrations (v) VALUES {numbers};",  # noqa: S608
+            theirs.getvalue(),
+        ]
     )
 
 

@@ -1,18 +1,21 @@
 """A worker: it drives legs, says that it is alive, and takes over what dead workers left.
 
-A worker is a process with three kinds of threads. DBOS's own take legs from the queues and run them, each in `_leg`:
-the work itself is done by a process in the tree of the run, so that a worker can end it. One thread, `_watch`, writes
-the row by which others know that this worker is alive; has legs of dead workers queued again; and ends processes whose
-leg this worker has lost, which it learns as soon as it is thawed. The main thread waits for a signal.
+A worker is a process with some kinds of threads. DBOS's own take legs from the queues and run them, each in `_leg`:
+the work itself is done by a process in the tree of the run, so that a worker can end it. One thread, `_live`, writes
+the row by which others know that this worker is alive, and ends processes whose leg this worker has lost, which it
+learns as soon as it is thawed. Another one, `_take_over`, has legs of dead workers queued again. The main thread waits
+for a signal.
 
 Answers T1. What a process of a lost leg still writes is refused by the fence of `core.database`; ending it saves what
 its agents would spend.
 """
 
+import math
 import os
 import signal
 import socket
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -24,15 +27,17 @@ from dbos import DBOS, DBOSConfig, DBOSPortableJSONSerializer
 from dbos._context import current_owner_xid  # no public name has it; tests hold it to what it must be
 
 from interlock import __version__
-from interlock.core.database import Database, DatabaseError, Leg, LegLost, Link, database_of
+from interlock.core.database import Database, DatabaseError, Leg, LegLost, Link, database_of, driving
 from interlock.core.errors import InterlockError
 from interlock.core.process import signal_group
 from interlock.gates.config import Config, load_config
 from interlock.graph.engine import legs
-from interlock.graph.errors import GraphError, RunBusyError
+from interlock.graph.errors import NO_DATABASE, GraphError, RunBusyError
 from interlock.graph.landing.land import land
 from interlock.graph.task.apart import Start, drive_inside, start_apart
 from interlock.graph.task.carried import bring_tree, check_remote, fetch_objects, remote_of
+from interlock.graph.task.machine import COMMAND_GATES
+from interlock.graph.task.nodes import EVIDENCE_SUFFIX
 from interlock.graph.task.runs import view_run
 from interlock.graph.task.task import Task
 from interlock.graph.team.asking import queue_of, submit
@@ -65,7 +70,7 @@ class Worker:
         database = database_of(root)
         if database is None:
             fix = 'Write `database = "postgresql://…"` into interlock.toml, or set INTERLOCK_DATABASE.'
-            raise GraphError("a worker needs a database, and the project has none", fix, "RUN654")
+            raise GraphError("a worker needs a database, and the project has none", fix, NO_DATABASE)
         self.root, self.queues, self.concurrency, self.say = root, tuple(queues), concurrency, say
         self.database = database
         self.id = f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:6]}"
@@ -73,6 +78,11 @@ class Worker:
         self._draining = False
         self._guard = threading.Lock()
         self._processes: dict[Leg, int] = {}
+        self._alone = dict[str, threading.Lock]()
+        self._mine = set[str]()
+        """The executions of legs that were begun here and have not ended, each by its id and its token."""
+        self._beaten = self._steady = -math.inf
+        """When this worker said last that it is alive, and since when it has said so without a gap."""
 
     def work(self) -> None:
         """Work until SIGTERM or SIGINT; a second one ends it at once.
@@ -83,6 +93,7 @@ class Worker:
         config = load_config(self.root)
         self.database.transact(check_rights)
         check_remote(self.root)
+        self.database.transact(_forget)
         # From here on the database may be away for a while.
         self.database.patience = PATIENCE_SECONDS
         self._beat()
@@ -121,8 +132,9 @@ class Worker:
                 on_conflict="always_update",
             )
         self._schedule(config, scheduled)
-        watch = threading.Thread(target=self._watch, daemon=True)
-        watch.start()
+        # Taking over may have to wait for a transaction of a frozen process, and no beat waits for that.
+        for each in (self._live, self._take_over):
+            threading.Thread(target=self._repeat, args=(each,), daemon=True).start()
         self.say(f"worker {self.id} does {', '.join(names)}; {self.concurrency} at once of each")
         self._wait()
         self._end()
@@ -140,17 +152,32 @@ class Worker:
         token = current_owner_xid(workflow)
         assert token is not None
         leg = Leg(run, workflow, token, remote_of(self.root))
+        self._mine.add(name := leg.workflow + leg.token)
+        with self._guard:
+            alone = self._alone.setdefault(run, threading.Lock())
+        try:
+            # Its own execution before this one, which it has lost, may not have ended yet, and works in the same tree.
+            with alone:
+                return self._taken(leg, given)
+        finally:
+            self._mine.discard(name)
+
+    def _taken(self, leg: Leg, given: Mapping[str, Any]) -> dict[str, Any]:
         queue = take(self.database, leg)
         if not queue:
             # Whoever has the run looks again when it ends; an answer is for whoever gives it to bring again.
             if given.get("answers"):
-                busy = RunBusyError(f"run {run} is driven at this moment", "Wait for it, and hand the answer in then.")
+                busy = RunBusyError(
+                    f"run {leg.run} is driven at this moment", "Wait for it, and hand the answer in then."
+                )
                 return {"error": [busy.code, busy.message, busy.fix]}
             return {"later": True}
-        result, onward = self._done(leg, queue, given)
-        # First given up, then handed on: whoever gets it finds it free. A kill between the two does this leg again.
-        if left(self.database, leg):
-            onward = onward or (run, "drive", {})
+        # What is done here beside the process in the tree, such as landing, is fenced like that.
+        with driving(leg):
+            result, onward = self._done(leg, queue, given)
+            # First given up, then handed on: whoever gets it finds it free. A kill between the two does this leg again.
+            if left(self.database, leg):
+                onward = onward or (leg.run, "drive", {})
         if onward:
             legs.enqueue(self.database, onward[0], onward[2], queue=onward[1])
         return result
@@ -192,10 +219,12 @@ class Worker:
         task = Task.from_json(begin["task"] | {"base": os.fspath(self.root / begin["base"])})
         start = Start(begin["commit"], begin["note"], begin["files"], accept_base=begin["accept_base"])
 
-        def told(kind: str) -> Callable[[str], None]:
+        def noticing(kind: str) -> Callable[[str], None]:
             return lambda text: self._notice(leg, {"kind": kind, "text": text})
 
-        start_apart(self.root, task, start, warn=told("warning"), progress=told("progress"), run_id=leg.run, leg=leg)
+        start_apart(
+            self.root, task, start, warn=noticing("warning"), progress=noticing("progress"), run_id=leg.run, leg=leg
+        )
         self.say(f"{leg.run}: begun")
 
     def _drive(self, leg: Leg, here: str, given: Mapping[str, Any]) -> str:
@@ -211,11 +240,8 @@ class Worker:
         if queue := needed():
             return queue
         tree = bring_tree(self.root, leg.run)
-        nodes = [
-            *view.policy.protocol.roles,
-            *(f"{role}.evidence" for role in view.policy.protocol.roles),
-            "command-gates",
-        ]
+        roles = view.policy.protocol.roles
+        nodes = [*roles, *(f"{role}{EVIDENCE_SUFFIX}" for role in roles), COMMAND_GATES]
         asked = {name: given.get(name, {}) for name in ("answers", "asks")}
         # A queue with a rate counts each step: the run comes back to it before the next one.
         stops = [node for node in nodes if (queue := queue_of(view.policy, node, config)) not in mine]
@@ -250,7 +276,7 @@ class Worker:
     def _notice(self, leg: Leg, step: Mapping[str, Any]) -> None:
         from psycopg.types.json import Jsonb  # noqa: PLC0415
 
-        # What is not told is no harm: the journal has what counts.
+        # What is not shown does no harm: the journal has what counts.
         with suppress(DatabaseError):
             row = (leg.run, Jsonb({**step}))
             self.database.transact(
@@ -304,15 +330,21 @@ class Worker:
             )
 
         self.database.transact(work)
+        now = time.monotonic()
+        if now - self._beaten > 2 * BEAT_SECONDS:
+            self._steady = now
+        self._beaten = now
 
-    def _watch(self) -> None:
+    def _repeat(self, each: Callable[[], None]) -> None:
         while not self._stop.wait(BEAT_SECONDS):
             try:
-                self._end_lost()
-                self._beat()
-                self._take_over()
+                each()
             except Exception as error:  # noqa: BLE001 - whatever it is, the next beat tries again
                 self.say(f"worker {self.id}: {error}")
+
+    def _live(self) -> None:
+        self._end_lost()
+        self._beat()
 
     def _end_lost(self) -> None:
         """End the processes of legs that this worker does not have any more: taken over, or cancelled."""
@@ -333,19 +365,28 @@ class Worker:
                 signal_group(pid)
 
     def _take_over(self) -> None:
-        """Queue the legs of workers that are dead again."""
+        """Queue the legs of workers that are dead again, and those that this worker was given and never heard of."""
         seconds = load_config(self.root).workers.timeout_seconds
         statement = (
             "SELECT w.workflow_uuid, w.queue_name FROM dbos.workflow_status AS w WHERE w.status = 'PENDING' "
-            "AND w.name = %s AND NOT EXISTS (SELECT 1 FROM interlock.worker AS x WHERE x.id = w.executor_id "
-            "AND x.beat_at > clock_timestamp() - make_interval(secs => %s))"
+            "AND w.name = %(name)s AND (NOT EXISTS (SELECT 1 FROM interlock.worker AS x WHERE x.id = w.executor_id "
+            "AND x.beat_at > clock_timestamp() - make_interval(secs => %(seconds)s)) "
+            "OR (w.executor_id = %(id)s AND w.workflow_uuid || w.owner_xid <> ALL(%(mine)s) "
+            "AND w.started_at_epoch_ms < (extract(epoch FROM clock_timestamp()) - %(seconds)s) * 1000))"
         )
-        rows = self.database.transact(lambda link: link.execute(statement, (legs.NAME, seconds)).fetchall())
-        for row in rows:
-            DBOS.resume_workflows([row["workflow_uuid"]], queue_name=row["queue_name"])
-            self.say(f"{row['workflow_uuid']}: its worker is dead; queued again")
-        forgotten = "DELETE FROM interlock.worker WHERE beat_at < clock_timestamp() - interval '1 hour'"
-        self.database.transact(lambda link: link.execute(forgotten))
+        values = {"name": legs.NAME, "seconds": seconds, "id": self.id, "mine": [*self._mine]}
+
+        def work(link: Link) -> None:
+            now = time.monotonic()
+            # While the database was away, nobody could say that they are alive.
+            if now - self._beaten > 2 * BEAT_SECONDS or now - self._steady < seconds:
+                return
+            for row in link.execute(statement, values).fetchall():
+                DBOS.resume_workflows([row["workflow_uuid"]], queue_name=row["queue_name"])
+                self.say(f"{row['workflow_uuid']}: its worker is dead; queued again")
+
+        # One after another: who looks later finds a leg that is driven again.
+        self.database.transact(work, lock="take over")
 
     # -- the end -------------------------------------------------------------------------------------------------------
 
@@ -375,6 +416,12 @@ class Worker:
                 signal_group(pid)
         with suppress(DatabaseError):
             self.database.transact(lambda link: link.execute("DELETE FROM interlock.worker WHERE id = %s", (self.id,)))
+
+
+def _forget(link: Link) -> None:
+    """Remove what nobody looks at any more: steps that were shown, and workers that are long dead."""
+    link.execute("DELETE FROM interlock.notice WHERE at < clock_timestamp() - interval '1 day'")
+    link.execute("DELETE FROM interlock.worker WHERE beat_at < clock_timestamp() - interval '1 hour'")
 
 
 def take(database: Database, leg: Leg) -> str:

@@ -6,8 +6,7 @@ import click
 
 from interlock import graph
 from interlock.cli.context import json_option, resolve_root, root_option, show
-from interlock.core.database import address_of, check_address
-from interlock.core.errors import InterlockError
+from interlock.core.database import check_address
 
 
 @click.group("database")
@@ -25,13 +24,7 @@ def setup_command(printed: bool, roles: bool, root: Path | None, as_json: bool) 
     if printed:
         click.echo((graph.setup_sql() + graph.roles_sql()) if roles else graph.setup_sql(), nl=False)
         return
-    address = address_of(resolve_root(root))
-    if not address:
-        raise InterlockError(
-            "the project has no database",
-            'Write `database = "postgresql://HOST/NAME"` into interlock.toml, or set INTERLOCK_DATABASE.',
-            "RUN654",
-        )
+    address = graph.needed(resolve_root(root)).address
     version = graph.set_up(address, roles=roles)
     text = f"tables of version {version} are there; next: interlock worker"
     show({"version": version}, lambda _data: click.echo(text), as_json=as_json)

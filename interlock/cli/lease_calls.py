@@ -170,7 +170,7 @@ def read_reservations(root: Path, since_minutes: float) -> tuple[StatusAnswer, s
     found, me = place.find(str(root)), ""
     held = StatusAnswer(leases=[], waiters=[], negotiations=[])
     # Looking must not make a store: from then on each hook would have to open it.
-    if Path(found.store_path).exists():
+    if place.is_used(found):
         with calls_of(root) as mine:
             held, me = mine.current_state(since_minutes), mine.caller.name
     if problems := settings.report(found.root).problems:

@@ -198,7 +198,7 @@ def _nothing(ctx: Context, changed: Sequence[str], paths: Sequence[str]) -> Refu
     found = some(sorted(changed)) or "no changed file"
     if paths:
         return _refusal(f"{some(paths)}: nothing is changed there.", found, "`git status` shows what is changed.")
-    others = dict(touched(foreign(ctx), sorted(changed)))
+    others = dict(touched(foreign(ctx, everywhere=True), sorted(changed)))
     free = [quote(path) for path in sorted(changed) if path not in others]
     fix = "Reserve what is yours and nobody holds: `interlock reserve FILE`; ask for the rest: `interlock negotiate`."
     answer = _refusal("You hold none of the changed files.", found, fix, next(iter(others.values()), None))

@@ -65,22 +65,25 @@ def project(start: str) -> place.Place:
     return next(iter(place.upwards_of(os.path.realpath(start))), None) or place.find(start)
 
 
-def foreign(ctx: Context) -> Held:
+def foreign(ctx: Context, *, everywhere: bool = False) -> Held:
     """Return the leases of others that have not ended, each with the state of its holder; dead holders too.
 
+    Those whose holders work on other machines are left out, or there as well, `everywhere`.
     A dead holder's unsaved work is still there: an agent that needs it reserves it, which takes it over and reports it.
     """
     from interlock.reservations.leases import calls, liveness, subagents  # noqa: PLC0415 - not for a quick yes
+    from interlock.reservations.store.choice import leases_here  # noqa: PLC0415
 
     with calls.entered(ctx) as entry:
         me = ctx.caller.name
-        others = [lease for lease in entry.tx.leases() if not subagents.is_own(entry.tx, me, lease.agent)]
+        found = entry.tx.leases() if everywhere else leases_here(ctx.runtime.store, entry.tx)
+        others = [lease for lease in found if not subagents.is_own(entry.tx, me, lease.agent)]
         agents = {name: entry.tx.agent(name) for name in {lease.agent for lease in others}}
-        found = {
+        holders = {
             name: Holder(liveness.state(entry, name), agent.last_seen if agent else 0.0, entry.now)
             for name, agent in agents.items()
         }
-    return _near(Hold(lease.pattern, lease.prefix, lease, found[lease.agent]) for lease in others)
+    return _near(Hold(lease.pattern, lease.prefix, lease, holders[lease.agent]) for lease in others)
 
 
 def _near(rows: Iterable[Hold]) -> Held:
@@ -88,20 +91,27 @@ def _near(rows: Iterable[Hold]) -> Held:
 
 
 def holdings(
-    found: place.Place, client: str, env: Mapping[str, str], known: Mapping[str, Context] = MappingProxyType({})
+    found: place.Place,
+    client: str,
+    env: Mapping[str, str],
+    known: Mapping[str, Context] = MappingProxyType({}),
+    *,
+    everywhere: bool = False,
 ) -> tuple[Context | None, Held]:
     """Return a project's store and what others hold there, with what they hold of it in projects around it.
 
     A submodule, or a repository inside another one, has leases of its own; those of the outer one count as well. Where
-    only an outer project has a store, that one is returned.
+    only an outer project has a store, that one is returned. `everywhere`: see `foreign`.
     """
     first = known.get(found.store_path) or opened(found, client, env)
-    held = [] if first is None else foreign(first).values
+    held = [] if first is None else foreign(first, everywhere=everywhere).values
     for outer in place.around(os.path.join(found.root, "file"), found):
         if outer.store_path == found.store_path or (above := opened(outer, client, env)) is None:
             continue
         folder = os.path.relpath(found.root, outer.root)
-        held += [inner for row in foreign(above).values if (inner := _inside(row, folder)) is not None]
+        held += [
+            inner for row in foreign(above, everywhere=everywhere).values if (inner := _inside(row, folder)) is not None
+        ]
         first = first or above
     return first, _near(held)
 

@@ -32,14 +32,16 @@ class Verdict(NamedTuple):
     is_late: bool = False
 
 
-def judged(via: str, env: Mapping[str, str], look: Callable[[Held], Verdict | None]) -> int:
+def judged(
+    via: str, env: Mapping[str, str], look: Callable[[Held], Verdict | None], *, everywhere: bool = False
+) -> int:
     """Return the exit status of a hook: 0 without a word, or 1 with the reason on standard error.
 
-    `look` is called with what others hold, when they hold anything. A store that cannot be read refuses: what it would
-    have said is not known.
+    `look` is called with what others hold, when they hold anything; `everywhere`, also on other machines. A store that
+    cannot be read refuses: what it would have said is not known.
     """
     try:
-        opened, held = foreign_leases.holdings(foreign_leases.project(os.getcwd()), "git", env)
+        opened, held = foreign_leases.holdings(foreign_leases.project(os.getcwd()), "git", env, everywhere=everywhere)
         verdict = look(held) if held.values else None
         if opened is None or verdict is None or not verdict.hits:
             return 0
@@ -74,7 +76,7 @@ def pre_commit(argv: Sequence[str], data: bytes, env: Mapping[str, str]) -> int:
     The index is the one that git names: that of `commit -a`, `commit -- PATHS` and of a linked worktree too. Additions,
     changes, deletions, both ends of a rename, changed modes and submodules count.
     """
-    return judged("pre-commit", env, _committed)
+    return judged("pre-commit", env, _committed, everywhere=True)
 
 
 def _committed(held: Held) -> Verdict:

@@ -28,7 +28,7 @@ from interlock.reservations.leases import commit_lock
 from interlock.reservations.leases.marks import time_of
 from interlock.reservations.leases.runtime import Caller, Context, Entry, Runtime
 from interlock.reservations.rules import shown, some
-from interlock.reservations.store.choice import store_at
+from interlock.reservations.store.choice import leases_here, store_at
 from interlock.reservations.store.records import Lease, key_of, replace
 from interlock.reservations.versions import flight, look, putting_back, repository, store
 from interlock.reservations.versions.look import Held
@@ -151,18 +151,14 @@ class _Look:
         self.hooked = tx.hooked()
 
     def _leases(self, project: place.Place) -> list[Lease]:
-        """Return the leases of a project; where its store is gone, those of the last look, until they end.
-
-        What an agent of another machine holds, it edits there: a pull brings it here, which is nothing to undo.
-        """
+        """Return the leases of a project; where its store is gone, those of the last look, until they end."""
         name = f"leases {project.store_path}"
         copy = self.tx.value(name) or "[]"
         if not place.is_used(project):
             return [lease for each in json.loads(copy) if (lease := Lease(*each)).expires_at > self.now]
         opened = self._store(project)
         with opened.transaction() as rows:
-            held = rows.leases_on(os.uname().nodename) if opened.is_shared else rows.leases()
-            leases = [lease for lease in held if lease.expires_at > self.now]
+            leases = [lease for lease in leases_here(opened, rows) if lease.expires_at > self.now]
         text = json.dumps(leases)
         if text != copy:
             self.tx.put_value(name, text)

@@ -2,8 +2,7 @@
 
 from typing import Any, Protocol, TypeAlias
 
-from interlock.reservations import Agent, Lease, Message, Negotiation, SqliteStore, Waiter, replace
-from interlock.reservations.store.postgres import PostgresStore
+from interlock.reservations import Agent, Lease, Message, Negotiation, PostgresStore, SqliteStore, Waiter, replace
 
 Store: TypeAlias = SqliteStore | PostgresStore
 

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from interlock.core.database import database
-from interlock.reservations import SqliteStore
-from interlock.reservations.store.postgres import PostgresStore
+from interlock.reservations import PostgresStore, SqliteStore
 from tests.conformance.stores import SharedStoreContract, StoreContract
 
 

@@ -90,7 +90,7 @@ def test_an_address_with_a_password_or_of_another_kind_is_refused_and_not_repeat
 def test_the_environment_names_the_database_or_none_before_the_file_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert address_of(tmp_path) == ""
+    assert address_of(tmp_path / "none") == ""
     (tmp_path / "interlock.toml").write_text('database = "postgresql://me@a,b:5433/x?target_session_attrs=primary"\n')
     assert address_of(tmp_path) == "postgresql://me@a,b:5433/x?target_session_attrs=primary"
     monkeypatch.setenv(ADDRESS, "")
@@ -493,13 +493,17 @@ def test_a_frozen_process_keeps_neither_the_run_nor_a_lock_and_writes_nothing_wh
 ) -> None:
     _give(postgres, address, MINE)
     with python(FROZEN, address, env=environment(**MINE.environment())) as child:
-        assert child.line() == "holds\n"
-        child.send_signal(signal.SIGSTOP)
-        # Both wait until the server ends the transaction.
-        postgres.run("UPDATE dbos.workflow_status SET owner_xid = 'token-2'", database=name_of(address))
-        with opened(address) as base:
-            base.transact(_add, lock="n")
-        child.say("go on")
-        child.send_signal(signal.SIGCONT)
-        assert child.line() == "DBA908\n"
+        try:
+            assert child.line() == "holds\n"
+            child.send_signal(signal.SIGSTOP)
+            # Both wait until the server ends the transaction.
+            take_over = "SET lock_timeout = '30s'; UPDATE dbos.workflow_status SET owner_xid = 'token-2'"
+            postgres.run(take_over, database=name_of(address))
+            with opened(address) as base:
+                base.transact(_add, lock="n")
+            child.say("go on")
+            child.send_signal(signal.SIGCONT)
+            assert child.line() == "DBA908\n"
+        finally:
+            child.kill()
     assert _done(postgres, address) == [("a", 1)]

@@ -30,6 +30,7 @@ for number in itertools.count():
 """
 
 
+@pytest.mark.sample("file")
 def test_eight_processes_lose_no_line_and_break_no_chain(tmp_path: Path, opened: Opened, place: Place) -> None:
     path = tmp_path / "new" / "events.jsonl"
     names = [f"P{number}" for number in range(8)]
@@ -83,6 +84,7 @@ def _kill_writers(path: Path, opened: Opened, place: list[str], rounds: int, see
     assert acknowledged.items() <= there.items()
 
 
+@pytest.mark.sample("file")
 def test_what_was_acknowledged_survives_killed_writers(tmp_path: Path, opened: Opened, place: Place) -> None:
     path = tmp_path / "events.jsonl"
     _kill_writers(path, opened, place(path), rounds=2, seed=1)

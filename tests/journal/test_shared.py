@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from interlock.core.database import Database, DatabaseError, Leg, LegLost
+from interlock.core.database import Database, DatabaseError, Leg, LegLost, driving
 from interlock.journal import Head, Journal, JournalError, Upstream, shared, verify
 from interlock.journal.line import START
 from tests.child import python
@@ -121,6 +121,21 @@ def test_a_copy_much_longer_than_what_is_read_at_once_is_made_in_parts(
     for size in (1, 700, 5000):
         monkeypatch.setattr(shared, "_BYTES", size)
         check_whole(database, name, machine(f"read by {size}"))
+
+
+def test_a_copy_is_made_before_others_have_to_wait_for_it(
+    machine: Machine, database: Database, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = machine("a"), machine("b")
+    one.append("R", "1", "t", {})
+
+    def refused(*_: object, **__: object) -> None:
+        raise DatabaseError("nobody gets the lock", "Wait.")
+
+    with monkeypatch.context() as patch, raises_code(DatabaseError, "DBA901"):
+        patch.setattr(database, "transact", refused)
+        two.append("R", "2", "t", {})
+    assert two.path.read_bytes() == one.path.read_bytes()
 
 
 HARMS: dict[str, Callable[[Path], object]] = {
@@ -420,8 +435,8 @@ for use in (lambda: journal.append("R", "2", "t", {{"text": "x" * 1000}}), lambd
     check_whole(database, name, one)
 
 
-def test_a_process_whose_leg_is_lost_reads_and_writes_nothing(
-    machine: Machine, lines: str, name: str, database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_process_whose_leg_is_lost_writes_nothing_and_may_read(
+    machine: Machine, name: str, database: Database
 ) -> None:
     tables = """
         CREATE TABLE interlock.run (run text, leg text);
@@ -431,16 +446,16 @@ def test_a_process_whose_leg_is_lost_reads_and_writes_nothing(
         INSERT INTO dbos.workflow_status VALUES ('R#1', 'first', 'PENDING');
     """
     run_sql(database, tables)
-    monkeypatch.setenv(*next(iter(Leg("R", "R#1", "first").environment().items())))
-    with fresh(lines, 1.0) as ours:
-        one = Journal(tmp_path / "a" / "events.jsonl", Upstream(ours, name))
+    one, two = machine("a"), machine("b")
+    with driving(Leg("R", "R#1", "first")):
         one.append("R", "1", "t", {})
-        run_sql(database, "UPDATE dbos.workflow_status SET owner_xid = 'second'")
-        with raises_code(LegLost, "DBA908"):
-            one.append("R", "2", "t", {})
-        machine("b").append("R", "3", "t", {})
+    run_sql(database, "UPDATE dbos.workflow_status SET owner_xid = 'second'")
+    with driving(Leg("R", "R#1", "first")), raises_code(LegLost, "DBA908"):
+        one.append("R", "2", "t", {})
+    two.append("R", "3", "t", {})
+    with driving(Leg("R", "R#1", "first")):
         assert [entry.key for entry in one.entries()] == ["1", "3"]
-        check_whole(database, name, one, machine("b"))
+    check_whole(database, name, one, two)
     run_sql(database, "DROP SCHEMA dbos CASCADE; DROP TABLE interlock.run")
 
 
@@ -538,7 +553,10 @@ def step(frame, event, argument):
             kill()
         done += 1
     return step
-if at == "behind the commit":
+if at == "before the commit":
+    insert = Upstream.insert
+    Upstream.insert = lambda *given: (insert(*given), kill())
+elif at == "behind the commit":
     Journal._write = kill
 elif at.startswith("behind byte"):
     write = os.write
@@ -568,33 +586,26 @@ def _kill_at(machine: Machine, database: Database, name: str, at: str) -> int:
     return len(there)
 
 
-@pytest.mark.parametrize("at", ["behind the commit", "behind byte 0", "behind byte 300", "behind byte 1500"])
+@pytest.mark.sample("before the commit", "behind the commit", "behind byte 300")
+@pytest.mark.parametrize(
+    "at", ["before the commit", "behind the commit", "behind byte 0", "behind byte 300", "behind byte 1500"]
+)
 def test_what_a_killed_writer_committed_and_did_not_write_its_machine_gets(
     machine: Machine, database: Database, name: str, at: str
 ) -> None:
-    assert _kill_at(machine, database, name, at) == 5
-
-
-def _kill_anywhere(machine: Machine, database: Database, name: str, points: int) -> None:
-    whole = python(KILLED, -1, machine("a").path, database.address, name)
-    steps, rng = int(whole.communicate()[0]), random.Random(1)
-    # One in each part of the way, so that some lie behind the commit.
-    parts = [steps * part // points for part in range(points + 1)]
-    found = {_kill_at(machine, database, name, str(rng.randrange(*part))) for part in pairwise(parts)}
-    assert found == {1, 5}
-
-
-def test_wherever_a_writer_is_killed_all_of_its_lines_are_there_or_none(
-    machine: Machine, database: Database, name: str
-) -> None:
-    _kill_anywhere(machine, database, name, 5)
+    assert _kill_at(machine, database, name, at) == (1 if at == "before the commit" else 5)
 
 
 @pytest.mark.long
-def test_wherever_a_writer_is_killed_all_of_its_lines_are_there_or_none_at_thirty_points(
+def test_wherever_a_writer_is_killed_all_of_its_lines_are_there_or_none(
     machine: Machine, database: Database, name: str
 ) -> None:
-    _kill_anywhere(machine, database, name, 30)
+    whole = python(KILLED, -1, machine("a").path, database.address, name)
+    steps, rng = int(whole.communicate()[0]), random.Random(1)
+    # One in each part of the way, so that some lie behind the commit.
+    parts = [steps * part // 30 for part in range(31)]
+    found = {_kill_at(machine, database, name, str(rng.randrange(*part))) for part in pairwise(parts)}
+    assert found == {1, 5}
 
 
 ACTS = st.one_of(

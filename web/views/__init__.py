@@ -18,7 +18,10 @@ from interlock.web.views import (
 
 __all__ = ["ROUTES"]
 
-_SCREENS = (inbox, board, journal, leases, run, evidence, changes, decisions, tickets, actions, candidates, starting, workers)
+_SCREENS = (
+    *(inbox, board, journal, leases, run, evidence, changes, decisions, tickets, actions),
+    *(candidates, starting, workers),
+)
 
 ROUTES = tuple(route for screen in _SCREENS for route in screen.ROUTES)
 """Every address but those of files and events; the first that fits answers."""

@@ -71,7 +71,7 @@ def start(request: Request) -> Response:
     form: dict[str, str] = request.scope["form"]
     try:
         task = _task(project, form)
-        commit = _commit(project) if "apart" in form else ""
+        commit = _commit(project) if "apart" in form or project.is_shared else ""
         there = project.do(f"start of {task.task_id}", partial(_start, project, task, commit))
     except InterlockError as error:
         return _form(request, project, form, error)

@@ -1,19 +1,25 @@
 """The tables: made, made again, printed, of other versions; and what each role may do."""
 
+import subprocess
+
 import psycopg
 import pytest
 
 from interlock import graph
 from interlock.core.database import VERSION, Database, DatabaseError
 from interlock.graph.team import schema
+from tests.postgres import Server, name_of
 
-TABLES = "SELECT table_name, column_name, data_type FROM information_schema.columns WHERE table_schema = 'interlock'"
+TABLES = (
+    "SELECT table_name, column_name, data_type FROM information_schema.columns "
+    "WHERE table_schema IN ('interlock', 'dbos')"
+)
 
 
 def columns(address: str) -> set[tuple[str, str, str]]:
-    """Return the columns of all tables of Interlock, less those of LangGraph."""
+    """Return the columns of all tables."""
     with psycopg.connect(address) as link:
-        return {row for row in link.execute(TABLES) if not str(row[0]).startswith("checkpoint")}
+        return {*link.execute(TABLES)}
 
 
 def test_the_number_of_migrations_is_the_version_that_the_code_knows() -> None:
@@ -33,13 +39,16 @@ def test_setting_up_again_changes_nothing(address: str) -> None:
     assert columns(address) == before
 
 
-def test_the_printed_sql_makes_the_same_tables(postgres_database: str) -> None:
-    """For whoever may not run it from here."""
-    with psycopg.connect(postgres_database, autocommit=True) as link:
-        link.execute(graph.setup_sql().encode())
-    printed = columns(postgres_database)
-    graph.set_up(postgres_database, roles=False)
-    assert columns(postgres_database) == printed
+def test_the_printed_sql_makes_the_same_tables(postgres: Server, address: str) -> None:
+    """For whoever may not run it from here: `psql` reads it, and nothing is left to do."""
+    with postgres.database() as printed:
+        sql = graph.setup_sql() + graph.roles_sql(name_of(printed))
+        psql = [postgres.bin_folder / "psql", "-q", "-v", "ON_ERROR_STOP=1", "-d", printed]
+        done = subprocess.run(psql, input=sql, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert columns(printed) == columns(address)
+        assert graph.set_up(printed, roles=False) == VERSION
+        assert columns(printed) == columns(address)
 
 
 def test_tables_of_a_newer_version_are_left_alone(address: str) -> None:
@@ -86,3 +95,13 @@ def test_a_role_that_may_not_write_checkpoints_is_no_worker(address: str) -> Non
         Database(address.replace("postgres@", "only_reads@")).transact(schema.check_rights)
     assert refused.value.code == "DBA906"
     assert "GRANT interlock_worker TO only_reads" in refused.value.fix
+
+
+def test_a_database_that_cannot_keep_every_text_is_refused(postgres: Server) -> None:
+    """Texts of agents hold any character; it is said before there are tables."""
+    postgres.run("CREATE DATABASE latin ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0")
+    with pytest.raises(DatabaseError, match="LATIN1") as refused:
+        graph.set_up(postgres.address("latin"), roles=False)
+    assert refused.value.code == "DBA907"
+    assert "encoding=UTF8" in refused.value.fix
+    postgres.run("DROP DATABASE latin")

@@ -83,6 +83,17 @@ def test_a_commit_of_what_an_agent_of_another_machine_holds_is_refused(clones: t
     assert (done.returncode, "RSV207" in done.stderr, "claude-ann" in done.stderr) == (1, True, True)
 
 
+def test_a_pull_of_what_an_agent_of_another_machine_holds_passes(clones: tuple[Clone, Clone]) -> None:
+    here, there = clones
+    here.on("ann", "elsewhere").reserve_files(["app.py"])
+    (here.root / "app.py").write_text("two\n")
+    git(here.root, "commit", "-qam", "two", INTERLOCK_HOOKS="off")
+    hooked(there)
+    git(there.root, "pull", "-q", INTERLOCK_AGENT_ID="bob")
+    assert (there.root / "app.py").read_text() == "two\n"
+    assert here.on("bob", "two").check_conflicts(["app.py"])["conflicts"]
+
+
 def test_whether_its_holder_has_unsaved_changes_elsewhere_is_not_known(clones: tuple[Clone, Clone]) -> None:
     first, second = clones
     first.on("ann", "one").reserve_files(["app.py"])

@@ -1,0 +1,100 @@
+"""Bugs for the checker to find, planted into a worker and what it starts by the variable `PLANT`.
+
+Python imports a module of this name at its start, where this folder is on `PYTHONPATH`.
+"""
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+JUDGE_SECONDS = 12.0
+APPEND_SECONDS = 8.0
+
+
+def fence() -> None:
+    """No transaction asks whether the leg still has its run."""
+    from interlock.core import database
+
+    database.check_leg = lambda link, leg: None  # noqa: ARG005
+
+
+def journal() -> None:
+    """A line of the journal is written without asking, and late."""
+    from interlock.journal import log
+
+    extend = log.Journal._extend_shared
+
+    def late(self: Any, upstream: Any, *arguments: Any) -> Any:
+        time.sleep(APPEND_SECONDS)
+        leg, upstream.database._leg = upstream.database._leg, None
+        try:
+            return extend(self, upstream, *arguments)
+        finally:
+            upstream.database._leg = leg
+
+    log.Journal._extend_shared = late
+
+
+def answer() -> None:
+    """An answer is kept when it has been judged, which takes a while."""
+    from interlock.graph.task import asking
+    from interlock.graph.task.store import RunStore
+
+    waiting, keep, judge = list[Callable[[], None]](), RunStore.keep_answer, asking.judge
+
+    def later(*arguments: Any, **options: Any) -> None:
+        waiting.append(lambda: keep(*arguments, **options))
+
+    def slow(*arguments: Any, **options: Any) -> Any:
+        time.sleep(JUDGE_SECONDS)
+        reply = judge(*arguments, **options)
+        while waiting:
+            waiting.pop()()
+        return reply
+
+    RunStore.keep_answer, asking.judge = later, slow
+
+
+def tree() -> None:
+    """A tree is made anew from its commit alone."""
+    from interlock.gates.sealed import Store
+
+    unpack = Store.unpack
+    Store.unpack = lambda self, commit, name, folder: None if name == "files" else unpack(self, commit, name, folder)
+
+
+def wakeup() -> None:
+    """A worker that ends does not put its runs into the queue again."""
+    from interlock.graph.engine import legs
+
+    legs.enqueue = lambda *_arguments, **_options: ""
+
+
+def resumed() -> None:
+    """Legs of living workers are queued again, once each, and nobody ends what drove them."""
+    from interlock.graph.team import worker
+
+    known, guard = set[str](), threading.Lock()
+
+    def take_over(self: Any) -> None:
+        statement = (
+            "SELECT DISTINCT leg, queue_name FROM interlock.run JOIN interlock.run_file AS f USING (run) "
+            "JOIN dbos.workflow_status ON workflow_uuid = leg "
+            "WHERE f.name LIKE 'answers/%%' AND status = 'PENDING' AND executor_id <> %s"
+        )
+        for row in self.database.read(lambda link: link.execute(statement, (self.id,)).fetchall()):
+            with guard:
+                if row["leg"] not in known:
+                    known.add(row["leg"])
+                    worker.DBOS.resume_workflows([row["leg"]], queue_name=row["queue_name"])
+
+    worker.Worker._take_over = take_over
+    worker.Worker._end_lost = lambda self: None  # noqa: ARG005
+
+
+PLANTS = {each.__name__: each for each in (fence, journal, answer, tree, wakeup, resumed)}
+
+if name := os.environ.get("PLANT"):
+    PLANTS[name]()

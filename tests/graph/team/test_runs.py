@@ -1,0 +1,188 @@
+"""Runs over several machines: moved between queues, answered elsewhere, begun by a schedule, limited by a rate."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from benchmarks.many_machines import project
+from benchmarks.many_machines.campaign import world
+from benchmarks.many_machines.world import Machine, World
+from interlock import graph
+from interlock.core.database import ADDRESS
+from tests.postgres import Server, name_of, pgbouncer, replica, wait_for_replay
+
+pytestmark = pytest.mark.long
+
+
+@pytest.fixture
+def machines(postgres: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    """Give machines without a worker; this process sits where people do."""
+    with world(postgres, tmp_path, call_seconds=0.1) as made:
+        # The process that others are forked from starts before: a world ends what has its folder in the environment.
+        made.home.interlock("--version")
+        monkeypatch.setenv(ADDRESS, made.address)
+        monkeypatch.setenv("INTERLOCK_STATE", made.home.environment["INTERLOCK_STATE"])
+        yield made
+
+
+def task_file(made: World, name: str, more: str = "") -> Path:
+    """Write a task file where people sit."""
+    path = made.home.root / "tasks" / f"{name}.toml"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(project.task("plain", name) + more)
+    return path
+
+
+def said(machine: Machine, *words: str, code: int = 0) -> str:
+    """Run a command on a machine, which ends with a code; return what it said."""
+    found, text = machine.interlock(*words)
+    assert found == code, text
+    return text
+
+
+def queues(made: World, run: str) -> list[str]:
+    """Return the queues of the legs of a run, in order."""
+    statement = "SELECT queue_name FROM dbos.workflow_status WHERE workflow_uuid LIKE %s ORDER BY created_at"
+    return [row["queue_name"] for row in made.ask(statement, f"{run}#%")]
+
+
+def test_a_run_moves_to_the_worker_that_does_its_next_step(machines: World) -> None:
+    """One worker drives, the other runs programs; the files go along, and the page says who is missing."""
+    first = machines.machine()
+    first.start("--queues", "drive,llm")
+    machines.wait_for_workers(1)
+    run = graph.submit(machines.home.root, task_file(machines, "MOVES-1"), land=True)
+    assert machines.until(lambda: queues(machines, run)[-1] == "command", 60)
+    found = graph.overview(machines.home.root)
+    assert [(row["why"], row["next"]) for row in found["stalled"]] == [
+        ("no worker does command", "interlock worker --queues command")
+    ]
+    second = machines.machine()
+    second.start("--queues", "command")
+    assert machines.settle(), said(machines.home, "workers")
+    assert queues(machines, run)[:2] == ["drive", "command"]
+    view = graph.view_run(run, root=machines.home.root)
+    assert (view.status, view.phase) == ("APPROVED", "done")
+    assert [row["data"]["runs"] for row in machines.lines() if row["type"] == "landed"] == [[run]]
+    said(machines.home, "verify")
+
+
+def test_an_answer_from_another_machine_takes_the_run_on(machines: World) -> None:
+    """It waits for a role outside, without a leg; an answer for nobody is refused, the third bad one ends it."""
+    machines.start(2)
+    path = task_file(machines, "ASKS-1", '[agents.builder]\nrunner = "remote"\n')
+    run = graph.submit(machines.home.root, path)
+    assert machines.settle()
+    assert machines.active() == []
+    shown = json.loads(said(machines.home, "status", run, "--json"))
+    assert [row["role"] for row in shown["waiting"]] == ["builder"]
+    answer = machines.home.root / "answer.txt"
+    answer.write_text("I did it.\n")
+    assert "does not wait for nobody" in said(machines.home, "resume", run, "--answer", f"nobody={answer}", code=2)
+    # An answer that is no envelope is asked for again, twice.
+    for code in (3, 3, 1):
+        said(machines.home, "resume", run, "--answer", f"builder={answer}", code=code)
+    assert graph.view_run(run, root=machines.home.root).status == "BLOCKED"
+
+
+def test_a_person_decides_on_another_machine(machines: World) -> None:
+    """`interlock run` there waits until it is over, with what happens on the screen."""
+    machines.start(1)
+    text = said(machines.home, "run", "--land", str(task_file(machines, "RUNS-1")))
+    assert "APPROVED" in text
+    assert "landed" in text
+
+
+def test_a_schedule_begins_runs_and_a_rate_holds_them_back(machines: World) -> None:
+    """Every second one is begun, and the row of the schedule goes when its table goes."""
+    machine = machines.machine()
+    task_file(machines, "NIGHTLY-1")
+    (machine.root / "tasks").mkdir()
+    (machine.root / "tasks/NIGHTLY-1.toml").write_text(project.task("plain", "NIGHTLY-1"))
+    config = machine.root / "interlock.toml"
+    before = config.read_text()
+    config.write_text(f'{before}\n[schedule.often]\ncron = "* * * * * *"\ntask = "tasks/NIGHTLY-1.toml"\n')
+    machine.start()
+    assert machines.until(lambda: "NIGHTLY-1.1" in graph.list_runs(machines.home.root, "runs"), 90)
+    machine.end()
+    config.write_text(before)
+    machine.start()
+    machines.wait_for_workers(1)
+    assert machines.until(lambda: not machines.ask("SELECT 1 FROM dbos.workflow_schedules"), 30)
+
+
+def test_a_worker_that_cannot_work_says_why(machines: World) -> None:
+    """No remote, no database, an unknown queue: each with the command that helps, and nothing in the queue."""
+    machine = machines.machine()
+    config = machine.root / "interlock.toml"
+    text = config.read_text()
+    config.write_text(text.replace('remote = "origin"\ntimeout', "timeout"))
+    assert "RUN653" in said(machine, "worker", code=2)
+    assert "git init --bare" in said(machine, "submit", str(task_file(machines, "NONE-1")), code=2)
+    config.write_text(text.replace('remote = "origin"\ntimeout', 'remote = "/nowhere/hub.git"\ntimeout'))
+    assert "git ls-remote" in said(machine, "worker", code=2)
+    config.write_text(text.replace(f'database = "{machines.address}"', ""))
+    assert "RUN654" in said(machine, "worker", code=2)
+    assert "there is no queue brwser" in said(machine, "worker", "--queues", "brwser", code=2)
+    config.write_text(text)
+    assert "RUN651" in said(machine, "run", str(task_file(machines, "NONE-1")), code=2)
+    assert "RUN655" in said(machine, "run", "--here", str(task_file(machines, "NONE-1")), code=2)
+    assert machines.active() == []
+
+
+def test_a_project_moves_into_a_database(machines: World, postgres: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its runs, evidence and journal are there, on every machine; a run that is not over is named."""
+    home, other = machines.home, machines.machine()
+    address = machines.address
+    for machine in (home, other):
+        machine.environment[ADDRESS] = ""
+    said(home, "run", "--apart", str(task_file(machines, "BEFORE-1")))
+    path = task_file(machines, "OPEN-1", '[agents.builder]\nrunner = "remote"\n')
+    said(home, "run", "--apart", str(path), code=3)
+    refused = said(home, "migrate", "--to", address, code=2)
+    assert "RUN656" in refused
+    assert "interlock abandon OPEN-1.1" in refused
+    said(home, "abandon", "OPEN-1.1")
+    lines = (home.root / "artifacts/interlock/events.jsonl").read_bytes()
+    text = said(home, "migrate", "--to", address)
+    assert "heads are the same" in text
+    assert said(home, "migrate", "--to", address), "it may be repeated"
+    other.environment[ADDRESS] = address
+    said(other, "verify")
+    assert (other.root / "artifacts/interlock/events.jsonl").read_bytes() == lines
+    shown = said(other, "explain", "BEFORE-1.1")
+    assert "APPROVED" in shown
+    monkeypatch.setenv("INTERLOCK_STATE", other.environment["INTERLOCK_STATE"])
+    graph.bring_shown(other.root, "BEFORE-1.1")
+    assert [each.label for each in graph.hand_overs(other.root, "BEFORE-1.1")] == ["base", "1"]
+    said(other, "land", "BEFORE-1.1")
+
+
+def test_a_run_through_pgbouncer(machines: World, postgres: Server) -> None:
+    """In transaction mode, where a session belongs to nobody: submitted, driven, landed, reserved, looked at."""
+    with pgbouncer(postgres, machines.address) as bouncer:
+        machine = machines.machine()
+        for each in (machine, machines.home):
+            each.environment[ADDRESS] = bouncer
+        machine.start()
+        machines.wait_for_workers(1)
+        text = said(machines.home, "submit", "--wait", "--land", str(task_file(machines, "POOLED-1")))
+        assert "APPROVED" in text
+        said(machines.home, "reserve", "src/first.txt", "--reason", "through a pool")
+        assert "src/first.txt" in said(machine, "status")
+        said(machine, "verify")
+        machine.end()
+
+
+def test_a_replica_is_enough_to_look(machines: World, postgres: Server) -> None:
+    """Whatever would write is refused there, with what to do."""
+    with replica(postgres) as copy:
+        wait_for_replay(postgres, copy)
+        other = machines.machine()
+        other.environment[ADDRESS] = copy.address(name_of(machines.address))
+        assert "nothing written yet" in said(other, "verify")
+        said(other, "status")
+        assert "DBA906" in said(other, "submit", str(task_file(machines, "REPLICA-1")), code=74)
+        assert "DBA906" in said(other, "worker", code=74)
