@@ -20,8 +20,12 @@ if TYPE_CHECKING:
     from interlock.graph.errors import RunBusyError, RunDamagedError, TaskError, UnknownRunError
     from interlock.graph.landing.land import land
     from interlock.graph.landing.lander import Landing
+    from interlock.graph.landing.pull_request import PullRequest, follow_pull, rework_pull
     from interlock.graph.landing.queue import Queued, hold, move, queue_of
     from interlock.graph.landing.work import commit_run
+    from interlock.graph.task.ticket_inputs import with_files
+    from interlock.graph.sources.ticket import Fetched, answers, fetch, known_source
+    from interlock.graph.sources.task_file import new_task
     from interlock.graph.task.apart import Start, start_apart
     from interlock.graph.task.background import Drives
     from interlock.graph.task.build import task_graph
@@ -39,7 +43,8 @@ if TYPE_CHECKING:
     from interlock.graph.task.record import policy_changes
     from interlock.graph.task.restoring import restoring
     from interlock.graph.task.roster import staffed, vacant_roles
-    from interlock.graph.task.runs import RunView, answer_question, comment, drive, keep_files, start_run, view_run
+    from interlock.graph.task.runs import RunView, answer_question, comment, comment_end, drive, keep_files, start_run
+    from interlock.graph.task.runs import view_run
     from interlock.graph.task.scope_leases import blocker_text, give_up
     from interlock.graph.task.sealing import base_faults, base_of, case_of, checked_base, frozen_of, in_git
     from interlock.graph.task.sealing import products_of, sealing_error
@@ -93,6 +98,7 @@ __all__ = [
     "Drives",
     "Event",
     "EvidenceCheck",
+    "Fetched",
     "GraphError",
     "HandOver",
     "Landing",
@@ -103,6 +109,7 @@ __all__ = [
     "PipelineSpec",
     "Policy",
     "Prunable",
+    "PullRequest",
     "Question",
     "Queued",
     "RunBusyError",
@@ -127,6 +134,7 @@ __all__ = [
     "agents_at_work",
     "all_summaries",
     "answer_question",
+    "answers",
     "await_legs",
     "base_faults",
     "base_of",
@@ -137,6 +145,7 @@ __all__ = [
     "check_evidence",
     "checked_base",
     "comment",
+    "comment_end",
     "comments",
     "comments_go_to",
     "commit_of_changes",
@@ -150,8 +159,10 @@ __all__ = [
     "explain_ticket",
     "explanation_text",
     "failed_gates",
+    "fetch",
     "find_run",
     "find_ticket_run",
+    "follow_pull",
     "frozen_of",
     "give_up",
     "green_of",
@@ -164,6 +175,7 @@ __all__ = [
     "keep_choice",
     "keep_files",
     "key_variables",
+    "known_source",
     "land",
     "list_runs",
     "load_task",
@@ -172,6 +184,7 @@ __all__ = [
     "migrate",
     "move",
     "needed",
+    "new_task",
     "no_task_run",
     "outcome_of",
     "overview",
@@ -190,6 +203,7 @@ __all__ = [
     "put_back_of",
     "queue_of",
     "restoring",
+    "rework_pull",
     "roles_sql",
     "route",
     "run_summary",
@@ -217,6 +231,7 @@ __all__ = [
     "vacant_roles",
     "verify_journal",
     "view_run",
+    "with_files",
     "work",
     "work_text",
     "workers_alive",

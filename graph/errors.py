@@ -98,6 +98,13 @@ LOCAL: Final = "LND706"
 GIT: Final = "LND707"
 BRANCH: Final = "LND708"
 QUEUE: Final = "LND709"
+SOURCE_SETUP: Final = "SRC101"
+SOURCE_LOGIN: Final = "SRC102"
+SOURCE_UNKNOWN: Final = "SRC103"
+SOURCE_BUSY: Final = "SRC104"
+SOURCE_ANSWER: Final = "SRC105"
+PR_BRANCH: Final = "PRQ101"
+PR_STATE: Final = "PRQ102"
 
 CODES: Final = rules(
     {
@@ -200,6 +207,38 @@ CODES: Final = rules(
         QUEUE: (
             "What is held or moved in the queue is a run that waits in it.",
             "`interlock queue` lists them with their places.",
+        ),
+        SOURCE_SETUP: (
+            "A source that is named has a table, and its program or server is there.",
+            "Correct [sources.NAME]; install what the message names; `interlock source show NAME:ID` tries it.",
+        ),
+        SOURCE_LOGIN: (
+            "A source takes the key that it is called with.",
+            "Put a new key into the variable that the message names, or sign in: `gh auth login`.",
+        ),
+        SOURCE_UNKNOWN: (
+            "A source has the ticket that is named.",
+            "Write the id as the tracker does, behind the name of the source: `jira:ABC-12`.",
+        ),
+        SOURCE_BUSY: (
+            "A source answers in time, and refuses nothing.",
+            "Do what the message quotes of it, or try again later.",
+        ),
+        SOURCE_ANSWER: (
+            "An answer of a source has a text at the paths of its table, and is not too large.",
+            "`interlock source show NAME:ID --raw` prints what it answers; correct the paths.",
+        ),
+        "SRC106": (
+            "Only a run that has ended, of a ticket of a source with `write_back`, is said in a comment.",
+            "Set `write_back = true` in the table of the source, or wait for the end of the run.",
+        ),
+        PR_BRANCH: (
+            "The branch of a pull request has the commits that were pushed for its runs, and no others.",
+            "Merge by hand what others pushed, or close the pull request and open a new one.",
+        ),
+        PR_STATE: (
+            "A pull request is of an APPROVED run, and a rework is of one that is open and has objections.",
+            "`interlock explain RUN` says where the run is, `interlock pr RUN` where its pull request is.",
         ),
     }
 )

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any, Final, TypeAlias, cast
@@ -224,7 +224,13 @@ def tree_of(policy: Policy) -> dict[str, str]:
 
 
 def open_journal(
-    recorder: Recorder, run_id: str, root: Path, task: Task, policy: Policy, sealing: Mapping[str, Any]
+    recorder: Recorder,
+    run_id: str,
+    root: Path,
+    task: Task,
+    policy: Policy,
+    sealing: Mapping[str, Any],
+    tickets: Sequence[Mapping[str, Any]] = (),
 ) -> Entry:
     """Return the first line of a run, written now unless it is there: its task, its roster, and what it goes by.
 
@@ -246,6 +252,8 @@ def open_journal(
         data["base"] = sealing["frozen"]["base"]
     if policy.tree:
         data["tree"] = tree_of(policy)
+    if tickets:
+        data["tickets"] = [*tickets]
     entry = recorder.keep(run_id, "run_started", "run_started", data)
     # A journal of another checkout, or an id that was used before, would else be taken for this run.
     if entry.data["task_sha256"] != data["task_sha256"]:

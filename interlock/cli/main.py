@@ -39,6 +39,9 @@ SECTIONS: Final = {
         "verify": ("interlock.cli.status", "Check that the journal and the tickets are what was written."),
     },
     "Tasks and tickets": {
+        "begin": ("interlock.cli.source", "Begin a run of a ticket, fetched from its source: jira:ABC-12."),
+        "task": ("interlock.cli.source", "Write the task file of a ticket: task new github:123; --run runs it, too."),
+        "source": ("interlock.cli.source", "Show a ticket as its source has it, or comment the end of a run on it."),
         "demo": ("interlock.cli.demo", "Run the example task on a real page, from dispatch to APPROVED."),
         "check": ("interlock.cli.gate", "Check whether a task can start, and name everything that prevents it."),
         "gate": ("interlock.cli.gate", "Run one command gate of a task on the present tree."),
@@ -48,6 +51,7 @@ SECTIONS: Final = {
         "answer": ("interlock.cli.answer", "Decide what a run asks a person: an objection, or a gate to waive."),
         "land": ("interlock.cli.land", "Land approved runs on their branch, judged together with what has landed."),
         "queue": ("interlock.cli.land", "List the approved runs that have not landed; hold one back, or move it."),
+        "pr": ("interlock.cli.pr", "Open the pull request of an approved run, and follow it to its merge."),
         "log": ("interlock.cli.log", "List the runs of each day: how they ended, what they took, where they landed."),
         "watch": ("interlock.cli.watch", "Print what `status` prints, again whenever it changes."),
         "restore": ("interlock.cli.restore", "Make tests and settings what they were when a run began."),
