@@ -17,6 +17,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path, PurePath
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -286,6 +287,26 @@ def keeping_base(base: Base, work: str, task: Task, products: Mapping[str, Produ
     # A file that one gate takes from the work is judged by that gate, and has to stay.
     inside = [path for path, gates in keeping.items() if scope(path) and gates == len(products)]
     return inside, [path for path in keeping if not scope(path)]
+
+
+def keeps_base(task: Task, sealing: Mapping[str, Any]) -> Callable[[str], bool]:
+    """Return what says of a file, before anybody changes it, whether its change would be put back at a hand-over."""
+
+    @cache
+    def known() -> tuple[Mapping[str, Entry], Sequence[Product]]:
+        base, products = base_of(sealing), [*products_of(sealing).values()]
+        return ({}, ()) if base is None else (base.below(base.files), products)
+
+    def keeps(path: str) -> bool:
+        files, products = known()
+        scope = compile_scope(task.scope).matches
+        change = {path: Entry("100644", "")}  # as a plain file of other content
+        chosen = (
+            choose(each, change, files, scope=scope, may_change=task.frees, ignored=frozenset()) for each in products
+        )
+        return bool(products) and all(path in each.held for each in chosen)
+
+    return keeps
 
 
 def put_back_of(root: Path, run_id: str) -> Iterator[PutBack]:
