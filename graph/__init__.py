@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from interlock.graph.engine.folder import LANDED, state_dir
     from interlock.graph.errors import ANSWER, CODES as RUN_CODES, COMMENT, GraphError, RULES as RUN_RULES, TREE
     from interlock.graph.errors import RunBusyError, RunDamagedError, TaskError, UnknownRunError
+    from interlock.graph.from_journal import explain_from_journal, find_in_journal, findings_of
+    from interlock.graph.from_journal import journal_summaries, journal_summary
     from interlock.graph.landing.land import land
     from interlock.graph.landing.lander import Landing
     from interlock.graph.landing.queue import Queued, hold, move, queue_of
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
     from interlock.graph.task.clone import commit_of_changes, target_commit, unsaved
     from interlock.graph.task.comments import Comment, comments, comments_go_to
     from interlock.graph.task.explain import Wait, explain_run, explanation_text, run_summary, status_text, tree_after
-    from interlock.graph.task.kept_evidence import EvidenceCheck, check_evidence, present_path
+    from interlock.graph.task.kept_evidence import EvidenceCheck, check_evidence, kept_bytes, present_path
     from interlock.graph.task.machine import AgentOutcome, Outcome, UNANSWERED, failed_gates, outcome_of, route
     from interlock.graph.task.policy import Policy, key_variables, make_policy
     from interlock.graph.task.preflight import preflight, prepare
@@ -135,12 +137,15 @@ __all__ = [
     "earlier",
     "earlier_runs",
     "ended_runs",
+    "explain_from_journal",
     "explain_run",
     "explain_ticket",
     "explanation_text",
     "failed_gates",
+    "find_in_journal",
     "find_run",
     "find_ticket_run",
+    "findings_of",
     "frozen_of",
     "give_up",
     "green_of",
@@ -149,8 +154,11 @@ __all__ = [
     "in_git",
     "journal_path",
     "journal_run",
+    "journal_summaries",
+    "journal_summary",
     "keep_choice",
     "keep_files",
+    "kept_bytes",
     "key_variables",
     "land",
     "list_runs",

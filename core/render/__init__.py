@@ -1,4 +1,4 @@
-"""Findings in the forms that services read: SARIF, and the annotations of GitHub. Text in, text out."""
+"""Findings in the forms that services read: SARIF, JUnit, and the annotations of GitHub. Text in, text out."""
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, get_args
@@ -7,10 +7,10 @@ if TYPE_CHECKING:
     from interlock.core.finding import Finding
     from interlock.core.rule import Rule
 
-Form: TypeAlias = Literal["text", "json", "sarif", "github"]
+Form: TypeAlias = Literal["text", "json", "sarif", "github", "junit"]
 FORMS: Final[tuple[Form, ...]] = get_args(Form)
 """What a command that prints findings can be asked for; text and JSON are the command's own."""
-OF_SERVICES: Final = ("sarif", "github")
+OF_SERVICES: Final = ("sarif", "github", "junit")
 
 __all__ = ["FORMS", "OF_SERVICES", "Checked", "Form", "checked", "render"]
 
@@ -39,7 +39,7 @@ def checked(findings: "Iterable[Finding]", path: str = "") -> list[Checked]:
 
 def render(
     files: Sequence[Checked],
-    form: Literal["sarif", "github"],
+    form: Literal["sarif", "github", "junit"],
     *,
     rules: "Iterable[Rule]" = (),
     tool: str = "interlock",
@@ -51,6 +51,10 @@ def render(
         from interlock.core.render.sarif import render_sarif  # noqa: PLC0415
 
         return render_sarif(files, rules, tool, version)
+    if form == "junit":
+        from interlock.core.render.junit import render_junit  # noqa: PLC0415
+
+        return render_junit(files, tool)
     from interlock.core.render.github import render_github  # noqa: PLC0415
 
     return render_github(files)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Final
 
 from pydantic import AfterValidator, BaseModel
@@ -37,6 +38,10 @@ FAULTS: Final[Mapping[str, tuple[str, str]]] = {
 
 _SHOWN: Final = 20
 _PATHS: Final = 10
+# As the observers begin a message, and as most runners write a place into one.
+_PLACE: Final = re.compile(
+    r"(?:^|[\s(])((?:[\w@+-][\w@+.-]*/)*[\w@+-][\w@+.-]*\.\w+):(\d+)(?::(\d+))?(?=[\s:),]|$)", re.MULTILINE
+)
 
 
 def _whole(row: dict[str, str]) -> dict[str, str]:
@@ -90,7 +95,6 @@ def check_sealed(gate: str, subject: Subject, sealed: Sealed) -> Iterator[Findin
     if sealed.suppressions and not sealed.faults:
         message = f"the work adds comments that silence a checker: {_named(sealed.suppressions)}."
         yield note("EVD598", message, sealed.suppressions)
-    # pytest writes `file::test`, and vitest and jest `file > test`.
     tests = {re.split("::| > ", name)[0] for name in sealed.new}
     beside = [path for path in sealed.added if path not in tests]
     if beside and not sealed.faults:
@@ -109,6 +113,18 @@ def fault_of(kind: str, test: str, found: str, message: str = "", fix: str = "")
     code, text = FAULTS[kind]
     rule = rules.BY_CODE[code]
     return Finding(kind, "error", test, message or text.format(test=test), found, rule.title, fix or rule.remedy)
+
+
+def located(finding: Finding, root: Path) -> Finding:
+    """Return a finding about a test at the file, line and column where it failed, as far as what was found says so."""
+    # pytest writes `file::test`, Node's runners `file > test`; Go `module/folder.Test`, with places below the folder.
+    near = re.split("::| > ", finding.field)[0]
+    parts = near.rpartition(".")[0].split("/")
+    for path, line, column in _PLACE.findall(finding.found.replace(f"{root}/", "")):
+        for candidate in (*("/".join((*parts[at:], path)) for at in range(len(parts))), path):
+            if (root / candidate).is_file():
+                return finding._replace(path=candidate, line=int(line), column=int(column or 0))
+    return finding._replace(path=near if "::" in finding.field or (root / near).is_file() else "")
 
 
 def _named(paths: Sequence[str]) -> str:

@@ -414,7 +414,8 @@ class Nodes:
             "manifest": made.manifest,
             "files": [{"key": file.key, "path": file.path, "sha256": file.sha256} for file in made.files],
             "findings": [
-                {"code": item.code, "level": item.level, "message": item.message[:500]} for item in made.findings[:50]
+                {"code": item.code, "level": item.level, "message": item.message[:500], "found": item.found[:500]}
+                for item in made.findings[:50]
             ],
         }
         return Event(type="evidence", data=data, order=[role_order(self.context, name), 0])

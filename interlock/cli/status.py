@@ -28,7 +28,7 @@ from interlock.core.errors import Exit, InterlockError
 from interlock.core.finding import Finding
 from interlock.core.render import OF_SERVICES
 from interlock.core.rule import explain
-from interlock.core.text import count, few, shown
+from interlock.core.text import count, shown
 from interlock.reservations import span
 from interlock.reservations.answers import StatusAnswer
 
@@ -66,6 +66,9 @@ def status_command(run: str | None, reservations_alone: bool, root: Path | None,
         show(summary, lambda row: click.echo(graph.summary_text(row)), as_json=as_json)
         return
     if run is not None:
+        if (name := only_in_journal(folder, run)) is not None:
+            show(graph.journal_summary(folder, name), lambda row: show_summary(row, folder), as_json=as_json)
+            return
         view = graph.view_run(known_run(folder, run), root=folder)
         summary = graph.run_summary(view, folder) | graph.tree_after(view, folder)
         show(summary, lambda row: show_summary(row, folder), as_json=as_json)
@@ -85,33 +88,31 @@ def overview(folder: Path) -> tuple[dict[str, Any], str]:
     except InterlockError as error:
         # Runs can be shown although the store of reservations cannot be read, so that is one row of trouble.
         damaged.append({"run_id": "reservations", "message": error.message, "fix": error.fix})
+    # A clone has the journal alone.
+    if not (rows or tickets or damaged):
+        rows = graph.journal_summaries(folder)
     data = {
         "schema": "interlock.runs/1",
         "runs": rows[::-1],
         "tickets": tickets[::-1],
         "damaged": damaged,
-        "without_state": [] if rows or tickets or damaged else _runs_of_journal(folder),
         "reservations": held,
     }
     return data, me
 
 
-def _runs_of_journal(folder: Path) -> list[str]:
-    """Return the runs that the journal has, for a checkout that has nothing else of them, such as a clone."""
-    from interlock.graph.feed import Feed  # noqa: PLC0415
-
-    feed = Feed(folder)
-    feed.catch_up()
-    return [*feed.rows]
+def only_in_journal(folder: Path, name: str) -> str | None:
+    """Return the name in the journal of a run that has no state in this checkout, as in a clone; else None."""
+    has_state = graph.find_run(folder, "runs", name) or graph.find_ticket_run(folder, name)
+    return None if has_state else graph.find_in_journal(folder, name)
 
 
 def show_overview(data: Mapping[str, Any], me: str) -> None:
     """Print the runs and tickets of a project, and below them who holds what."""
     held = data["reservations"]
-    if lost := data["without_state"]:
-        text = f"the journal has {count(lost, 'run')} ({few(lost)}), whose state is not in this checkout"
-        click.echo(f"{text}: `interlock verify` checks what is here", err=True)
-    elif not (data["runs"] or data["tickets"] or data["damaged"] or (held and (held["leases"] or held["waiters"]))):
+    if any(row["phase"] == "gone" for row in data["runs"]):
+        click.echo("by the journal alone, since this checkout has no state of runs", err=True)
+    if not (data["runs"] or data["tickets"] or data["damaged"] or (held and (held["leases"] or held["waiters"]))):
         click.echo("no runs here; start one with `interlock run TASK.toml`, or let an agent begin a ticket", err=True)
     for row in data["runs"]:
         state = f"{graph.status_text(row):<17} attempt {row['attempt']}"
@@ -125,7 +126,12 @@ def show_overview(data: Mapping[str, Any], me: str) -> None:
         show_reservations(held, me)
 
 
-_PHASE_NOTE: Final = {"new": "not started", "running": "cut off; `interlock resume` continues it", "done": "ended"}
+_PHASE_NOTE: Final = {
+    "gone": "",
+    "new": "not started",
+    "running": "cut off; `interlock resume` continues it",
+    "done": "ended",
+}
 """The note on a run that nobody drives and that waits for nobody."""
 _EARLIER: Final = "an earlier version made it: it can be read, not continued"
 
@@ -175,29 +181,75 @@ def _ticket_note(row: Mapping[str, Any]) -> str:
 
 
 @click.command("explain")
-@click.argument("run", metavar="RUN|CODE")
+@click.argument("run", metavar="RUN|CODE", required=False)
+@click.option(
+    "--all",
+    "every",
+    is_flag=True,
+    help="Print every finding, with the place of each failed test; without RUN, of the newest run of every task.",
+)
 @root_option
 @json_option
-def explain_command(run: str, root: Path | None, as_json: bool) -> None:
-    """Say why RUN (the id of a run, a task or a ticket) is where it is, or what a CODE such as ENV203 means."""
+@form_option
+def explain_command(run: str | None, every: bool, root: Path | None, as_json: bool, form: str | None) -> None:
+    """Say why RUN (the id of a run, a task or a ticket) is where it is, or what a CODE such as ENV203 means.
+
+    With --format, the findings of the run: its gates, its failed tests by file, line and column, and its last answer.
+    """
+    wanted = asked(form, as_json=as_json)
+    if run is None and not every:
+        raise click.UsageError("name a RUN or a CODE, or give --all")
     # A code is looked up first: no id of a run has its form.
-    code = run.upper()
+    code = (run or "").upper()
     rows = catalog() if re.fullmatch(CODE, code) else {}
     if code in rows:
         keys = ("code", "level", "title", "source", "remedy", "good", "bad")
         rule = {"schema": "interlock.rule/1", **{key: getattr(rows[code], key) for key in keys}}
-        show(rule, lambda _rule: click.echo(explain(rows.values(), code), nl=False), as_json=as_json)
+        show(rule, lambda _rule: click.echo(explain(rows.values(), code), nl=False), as_json=wanted == "json")
         return
+    folder = resolve_root(root)
+    names = [run] if run is not None else _newest_runs(folder)
+    explained, found = list[tuple[dict[str, Any], str]](), list[Finding]()
+    for name in names:
+        data, text, in_journal = _explained(folder, name)
+        if every or wanted in OF_SERVICES:
+            rows_of_run = graph.findings_of(folder, in_journal)
+            found += rows_of_run
+            data |= {"findings": [row.to_json() | {"path": row.path} for row in rows_of_run]} if every else {}
+            text += "\nfindings:" if every else ""
+        explained.append((data, text))
+
+    def say() -> None:
+        for data, text in explained:
+            click.echo(text)
+            for row in data.get("findings", ()) if every else ():
+                show_finding(Finding(**row), err=False)
+
+    data = explained[0][0] if run is not None else {"schema": "interlock.explanations/1"}
+    data |= {} if run is not None else {"runs": [each for each, _ in explained]}
+    report(found, wanted, folder, data, say, code=Exit.GOOD)
+
+
+def _explained(folder: Path, name: str) -> tuple[dict[str, Any], str, str]:
+    """Return why a run is where it is, as data and as text, and its name in the journal."""
     from interlock.cli.run import known_run  # noqa: PLC0415
 
-    folder = resolve_root(root)
-    ticket_run = _ticket_run(folder, run)
+    if (in_journal := only_in_journal(folder, name)) is not None:
+        data = graph.explain_from_journal(folder, in_journal)
+        return data, graph.explanation_text(data), in_journal
+    ticket_run = _ticket_run(folder, name)
     if ticket_run is not None:
-        explained = graph.explain_ticket(graph.Tickets(folder), ticket_run)
-        show(explained, lambda row: click.echo(graph.ticket_explanation_text(row)), as_json=as_json)
-        return
-    explained = graph.explain_run(graph.view_run(known_run(folder, run), root=folder), folder)
-    show(explained, lambda row: click.echo(graph.explanation_text(row)), as_json=as_json)
+        data = graph.explain_ticket(graph.Tickets(folder), ticket_run)
+        return data, graph.ticket_explanation_text(data), graph.journal_run(ticket_run)
+    run_id = known_run(folder, name)
+    data = graph.explain_run(graph.view_run(run_id, root=folder), folder)
+    return data, graph.explanation_text(data), run_id
+
+
+def _newest_runs(folder: Path) -> list[str]:
+    """Return the newest run of each task."""
+    newest = {row["task_id"]: row["run_id"] for row in graph.journal_summaries(folder) if ":" not in row["run_id"]}
+    return [*newest.values()]
 
 
 @click.command("ask")
