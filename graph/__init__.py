@@ -9,6 +9,7 @@ from interlock.core.exports import lazy_exports
 
 # isort: off
 if TYPE_CHECKING:
+    from interlock.graph.approved import ApprovedCommits, verify_approved
     from interlock.graph.daily import log_of
     from interlock.graph.diagram import pipeline_mermaid, status_mermaid, transition_table
     from interlock.graph.ending import Prunable, abandon, abandon_ticket, ended_runs, prunable, prune
@@ -82,6 +83,7 @@ __all__ = [
     "AgentOutcome",
     "AnswerKind",
     "Answered",
+    "ApprovedCommits",
     "CollectedEvidence",
     "Comment",
     "Drives",
@@ -204,6 +206,7 @@ __all__ = [
     "tree_after",
     "unsaved",
     "vacant_roles",
+    "verify_approved",
     "verify_journal",
     "view_run",
     "work_text",

@@ -82,6 +82,7 @@ ENDED: Final = "RUN630"
 NOT_ASKED: Final = "RUN641"
 NO_WAY: Final = "RUN642"
 COMMENT: Final = "RUN650"
+NO_RECORD: Final = "RUN660"
 DEFECT: Final = "RUN690"
 TARGET: Final = "LND701"
 UNLANDABLE: Final = "LND702"
@@ -130,6 +131,10 @@ CODES: Final = rules(
         COMMENT: (
             "A comment is on a file and a line of a hand-over, says something, and comes while the run goes on.",
             "Correct the comment, and send it again; afterwards put it into the task of a new run.",
+        ),
+        NO_RECORD: (
+            "Commits are held against a journal that says what was APPROVED.",
+            "Commit artifacts/interlock/events.jsonl with the work, and fetch the whole history.",
         ),
         DEFECT: (
             "The orchestrator's own envelope is valid; that it is not is a defect of Interlock, never of an agent.",
@@ -282,6 +287,16 @@ ALTERED: Final = error_rule(
     bad="artifacts/reports/HELLO-001/1/tests.log, overwritten by a later command",
 )
 
+UNAPPROVED: Final = error_rule(
+    code="RUN661",
+    title="The tree of a commit is one that was APPROVED, where that is asked for.",
+    source="Interlock: an approval is of one tree, byte by byte",
+    remedy="Deliver what was approved: `interlock commit RUN`, of a run that began without uncommitted changes. Of a "
+    "merge, or the work of a person, only gates that run again say something: `interlock ci`.",
+    good="the commit that `interlock commit RUN` makes",
+    bad="that commit, amended by hand",
+)
+
 RULES: Final[tuple[Rule, ...]] = (
     UNCHANGED_TREE,
     NO_OUTCOME,
@@ -294,6 +309,7 @@ RULES: Final[tuple[Rule, ...]] = (
     SCOPE,
     TABLES,
     ALTERED,
+    UNAPPROVED,
 )
 """Every rule of runs, with examples."""
 

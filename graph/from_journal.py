@@ -74,9 +74,9 @@ def _summary(root: Path, feed: Feed, name: str) -> dict[str, Any]:
     }
 
 
-def explain_from_journal(root: Path, name: str) -> dict[str, Any]:
-    """Return why a run is where it is by its lines alone, in the shape of `explain_run`."""
-    feed = _feed(root)
+def explain_from_journal(root: Path, name: str, feed: Feed | None = None) -> dict[str, Any]:
+    """Return why a run is where it is by its lines alone, in the shape of `explain_run`; a `feed` is read already."""
+    feed = feed or _feed(root)
     row, entries = feed.rows[name], feed.entries(name)
     moves = [entry for entry in entries if entry.type == "status"]
     answers = [entry.data for entry in entries if entry.type == "answer"]

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from interlock.gates.sealed.settings import DEFAULT_KEEP, KEYS, Seal, seals
     from interlock.gates.sealed.store import (
         EVIDENCE,
+        OWN,
         TREE_VARIABLE,
         Base,
         Commit,
@@ -34,6 +35,7 @@ __all__ = [
     "DEFAULT_KEEP",
     "EVIDENCE",
     "KEYS",
+    "OWN",
     "PRIVATE",
     "TREE_VARIABLE",
     "Base",

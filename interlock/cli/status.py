@@ -308,6 +308,11 @@ def graph_command(table: bool, pipeline: str | None) -> None:
     "--commits", metavar="RANGE", help="Check commits, such as origin/main..HEAD, against what was reserved then."
 )
 @click.option(
+    "--approved",
+    metavar="RANGE",
+    help="Say of each commit, such as of origin/main..HEAD, whether its tree was APPROVED.",
+)
+@click.option(
     "--journal",
     "journals",
     multiple=True,
@@ -322,6 +327,7 @@ def graph_command(table: bool, pipeline: str | None) -> None:
 def verify_command(
     heads: tuple[str, ...],
     commits: str | None,
+    approved: str | None,
     journals: tuple[Path, ...],
     allow_incomplete: bool,
     evidence: bool,
@@ -331,7 +337,10 @@ def verify_command(
 ) -> None:
     """Check every line of the journal and of the ticket snapshots, and their ends against what the checkpoints keep.
 
-    With --commits, each commit of a range is checked against the reservations at the time when it was made.
+    With --commits, each commit of a range is checked against the reservations at the time when it was made; with
+    --approved, its tree against those with which runs were APPROVED.
+
+    Exit 0 when everything is as recorded, 1 when something is not, 2 when there is no record to compare with.
     """
     if commits is None and journals:
         raise click.UsageError("--journal goes with --commits RANGE")
@@ -339,21 +348,35 @@ def verify_command(
     if commits is not None:
         if wanted in OF_SERVICES:
             raise click.UsageError("--commits prints text or JSON")
-        if heads or evidence:
-            raise click.UsageError("--commits goes with neither --head nor --evidence: leave them out")
+        if heads or evidence or approved:
+            raise click.UsageError("--commits goes with no other check: leave --head, --evidence and --approved out")
         from interlock.cli.commit import show_commits  # noqa: PLC0415
 
         show_commits(root, commits, journals, allow_incomplete=allow_incomplete, as_json=wanted == "json")
     folder = resolve_root(root)
+    if approved is not None:
+        if heads or evidence:
+            raise click.UsageError("--approved goes with neither --head nor --evidence: leave them out")
+        looked_at = graph.verify_approved(folder, approved)
+        code = Exit.REFUSED if looked_at.problems else Exit.GOOD
+        report(looked_at.problems, wanted, folder, looked_at.to_json(), lambda: _print_approved(looked_at), code=code)
     found = graph.verify_journal(folder, [graph.parse_head(item) for item in heads])
     looked = graph.check_evidence(folder) if evidence else None
     # The line of evidence is one of the journal, not of the file.
     problems = [] if looked is None else [row._replace(line=0) for row in looked.problems]
     problems += found.problems
-    good = not problems
-    data = {**found.to_json(), "ok": good, **({} if looked is None else {"evidence": looked.to_json()})}
-    code = Exit.GOOD if good else Exit.REFUSED
+    code = Exit.REFUSED if problems else Exit.USAGE if found.verdict == "empty" else Exit.GOOD
+    evidenced = {} if looked is None else {"evidence": looked.to_json()}
+    data = {**found.to_json(), "ok": code == Exit.GOOD, **evidenced}
     report(problems, wanted, folder, data, lambda: _print_verified(problems, found, looked), code=code)
+
+
+def _print_approved(found: "graph.ApprovedCommits") -> None:
+    for commit, run in found.runs.items():
+        click.echo(f"{commit[:12]}: {f'approved, {run}' if run else 'not approved'}")
+    for problem in found.problems[:1]:
+        show_finding(problem, err=False)
+    click.echo(found.text)
 
 
 def _print_verified(
@@ -367,6 +390,7 @@ def _print_verified(
     kinds = [count(number, kind) for number, kind in found.kinds] or ["no run"]
     counts = f"{count(found.lines, 'line')}, {', '.join(kinds)}, {count(found.heads, 'head')} checked"
     is_empty = found.verdict == "empty"
-    click.echo(f"{found.path}: " + ("nothing written yet" if is_empty else f"{found.verdict}; {counts}"))
+    what = "nothing written yet, and so nothing to verify" if is_empty else f"{found.verdict}; {counts}"
+    click.echo(f"{found.path}: {what}")
     for what in found.carried:
         click.echo(f"note: {what} not written yet: the last step was cut off, and the next call writes it")

@@ -72,6 +72,8 @@ def run_values(project: Project, run_id: str) -> dict[str, Any]:
             can |= {"restore"} if graph.base_of(view.policy.sealing) and not view.policy.tree else set()
         if view.status == "APPROVED":
             queued = next((each for each in project.queue() if each.run_id == run_id), None)
+    except graph.UnknownRunError:
+        explained = graph.explain_from_journal(project.root, run_id, project.feed)
     except InterlockError as error:
         explained = {
             "why": f"Its state cannot be read: {error.message}",
