@@ -26,6 +26,8 @@ FAULTS: Final[Mapping[str, tuple[str, str]]] = {
     "equals": ("EVD572", "Values of {test}, a class of the product, are equal to anything."),
     "not_collected": ("EVD582", "{test} cannot be collected."),
     "no_test_in_file": ("EVD582", "{test} could not be collected on the base, and still runs no test that passes."),
+    "finding": ("EVD600", "{test} has a finding of a checker."),
+    "changed_lines": ("EVD601", "Too few of the changed lines ran."),
     "exit_status": ("EVD584", "The command ended with a failure that no test explains."),
     "prepare": ("EVD584", "A command of `prepare` failed."),
     "heldout": ("EVD586", "Held-out checks failed."),
@@ -62,6 +64,7 @@ class Sealed(BaseModel):
     suppressions: list[str]
     parsed: bool
     observed: bool
+    runner: str = ""
     new: list[str] = []
     added: list[str] = []
 
@@ -89,7 +92,7 @@ def check_sealed(gate: str, subject: Subject, sealed: Sealed) -> Iterator[Findin
     if not sealed.parsed:
         message = "the exit status of a sealed run decided; nobody observed its tests."
         yield note("EVD592", message, ["whatever ends the command with status 0 passes"])
-    elif not sealed.observed:
+    elif not sealed.observed and sealed.runner != "sarif":
         message = "the tests of a sealed run are read from a report that the tested process writes."
         yield note("EVD592", message, ["a report, which is believed"], "", "Nothing, where there is no other runner.")
     if sealed.suppressions and not sealed.faults:
