@@ -14,9 +14,10 @@ if TYPE_CHECKING:
     from interlock.graph.diagram import pipeline_mermaid, status_mermaid, transition_table
     from interlock.graph.ending import Prunable, abandon, abandon_ticket, ended_runs, prunable, prune
     from interlock.graph.ending import prune_trees
-    from interlock.graph.engine.folder import find_run, list_runs, runs_of, journal_path, journal_run, snapshots_path
+    from interlock.graph.engine.folder import find_run, is_run_id, list_runs, runs_of, journal_path
+    from interlock.graph.engine.folder import journal_run, snapshots_path
     from interlock.graph.engine.folder import LANDED, state_dir
-    from interlock.graph.errors import ANSWER, CODES as RUN_CODES, COMMENT, GraphError, RULES as RUN_RULES, TREE
+    from interlock.graph.errors import ANSWER, CODES as RUN_CODES, COMMENT, EVENT, GraphError, RULES as RUN_RULES, TREE
     from interlock.graph.errors import RunBusyError, RunDamagedError, TaskError, UnknownRunError
     from interlock.graph.from_journal import explain_from_journal, find_in_journal, findings_of
     from interlock.graph.from_journal import journal_summaries, journal_summary
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from interlock.graph.landing.lander import Landing
     from interlock.graph.landing.queue import Queued, hold, move, queue_of
     from interlock.graph.landing.work import commit_run
+    from interlock.graph.merge_result import JudgedGate, JudgedMerge, judge_merge, merged
     from interlock.graph.task.apart import Start, start_apart
     from interlock.graph.task.background import Drives
     from interlock.graph.task.build import task_graph
@@ -42,8 +44,8 @@ if TYPE_CHECKING:
     from interlock.graph.task.roster import staffed, vacant_roles
     from interlock.graph.task.runs import RunView, answer_question, comment, drive, keep_files, start_run, view_run
     from interlock.graph.task.scope_leases import blocker_text, give_up
-    from interlock.graph.task.sealing import base_faults, base_of, case_of, checked_base, frozen_of, in_git
-    from interlock.graph.task.sealing import products_of, sealing_error
+    from interlock.graph.task.sealing import base_faults, base_of, case_of, frozen_of, in_git
+    from interlock.graph.task.sealing import judged_on_base, products_of
     from interlock.graph.task.state import Answered, CollectedEvidence, Event
     from interlock.graph.task.store import RunStore, no_task_run
     from interlock.graph.task.task import PLACEHOLDER, Task, load_task, task_from_mapping
@@ -68,6 +70,7 @@ __all__ = [
     "CANDIDATE",
     "CHOSEN",
     "COMMENT",
+    "EVENT",
     "LANDED",
     "MINIMAL_FIELDS",
     "PLACEHOLDER",
@@ -91,6 +94,8 @@ __all__ = [
     "EvidenceCheck",
     "GraphError",
     "HandOver",
+    "JudgedGate",
+    "JudgedMerge",
     "Landing",
     "MinimalResponse",
     "MinimalTicket",
@@ -128,7 +133,6 @@ __all__ = [
     "candidates_of",
     "case_of",
     "check_evidence",
-    "checked_base",
     "comment",
     "comments",
     "comments_go_to",
@@ -154,10 +158,13 @@ __all__ = [
     "hand_overs",
     "hold",
     "in_git",
+    "is_run_id",
     "journal_path",
     "journal_run",
     "journal_summaries",
     "journal_summary",
+    "judge_merge",
+    "judged_on_base",
     "keep_choice",
     "keep_files",
     "kept_bytes",
@@ -167,6 +174,7 @@ __all__ = [
     "load_task",
     "log_of",
     "make_policy",
+    "merged",
     "move",
     "no_task_run",
     "outcome_of",
@@ -188,7 +196,6 @@ __all__ = [
     "route",
     "run_summary",
     "runs_of",
-    "sealing_error",
     "snapshots_path",
     "staffed",
     "start_apart",

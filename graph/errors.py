@@ -93,6 +93,9 @@ LOCAL: Final = "LND706"
 GIT: Final = "LND707"
 BRANCH: Final = "LND708"
 QUEUE: Final = "LND709"
+LOOSENED: Final = "LND711"
+NO_GATES: Final = "LND712"
+EVENT: Final = "LND713"
 
 CODES: Final = rules(
     {
@@ -171,6 +174,18 @@ CODES: Final = rules(
         BRANCH: (
             "The branch of `interlock commit RUN` is a new one, or has that commit.",
             "Give the branch that is there another name: `git branch -m`.",
+        ),
+        LOOSENED: (
+            "What decides a gate changes with a person's word: tests, their settings, interlock.toml.",
+            "Take the change back, or have a person pass `--may-change PATTERN` to `interlock ci`.",
+        ),
+        NO_GATES: (
+            "The base of a branch has a sealed gate, by which its merge result is judged.",
+            "Commit interlock.toml with a command gate to the base.",
+        ),
+        EVENT: (
+            "What `interlock ci` runs for is a pull request, a merge queue or a push, with its base in the clone.",
+            "Do what the message says; `--base REV` names a base by hand.",
         ),
         QUEUE: (
             "What is held or moved in the queue is a run that waits in it.",

@@ -42,11 +42,9 @@ from interlock.gates.sealed import (
     Base,
     BaseCheck,
     SealedRun,
-    SealError,
     Store,
     Work,
     freeze,
-    judge,
     place_of,
     summary,
     write,
@@ -93,7 +91,7 @@ def gate_command(
     folder, wanted = resolve_root(root), asked(form, as_json=as_json)
     console = talk()
     base, about = _base(folder, task_file, revision)
-    with _settings(folder, base, task_file) as place:
+    with settings_of(folder, base, task_file) as place:
         task = graph.load_task(_task_in(place, folder, task_file))
         policy = graph.make_policy(task, load_config(place), folder)
     gate = policy.protocol.gates.get(gate_id)
@@ -134,7 +132,7 @@ def _base(folder: Path, task_file: Path | None, revision: str) -> tuple[Base, st
 
 
 @contextmanager
-def _settings(folder: Path, base: Base, task_file: Path | None) -> Generator[Path]:
+def settings_of(folder: Path, base: Base, task_file: Path | None) -> Generator[Path]:
     """Yield a folder with the configuration and the task files of the base."""
     named = "" if task_file is None else os.path.relpath(task_file.resolve(), folder)
     with TemporaryDirectory(prefix="interlock-") as name:
@@ -176,16 +174,8 @@ def _sealed(
 
         frozen = freeze(folder, [(gate, policy.seals[gate.id])], base=base.tree, note=said)
         case = graph.case_of(folder, gate, policy, frozen)
-        check = graph.checked_base(case, task, said)
-        # What the base itself breaks says nothing about the work, so it is an error and no verdict.
-        if (error := graph.sealing_error({gate.id: check})) is not None:
-            raise error
-        if why := check.tests.run.judge or check.tests.run.problem:
-            message = f"The tests of the base cannot be watched: {why}."
-            raise SealError("SEAL403", message, f"Remove what causes it; the log is {check.log}.")
         work = Work(task.scope, task.may_change)
-        said("its tests run")
-        done = judge(case, work, check, progress=said)
+        check, done = graph.judged_on_base(case, task.scope, work, said)
     # Tests that pass on a tree without any work prove nothing about the work.
     if done.ok and not done.choice.taken:
         done = replace(done, faults=(_idle(done, check.product.patterns),))
@@ -256,6 +246,8 @@ def _show(gate: GateSpec, done: SealedRun, faults: Sequence[Finding], said: dict
         click.echo(f'  to let the work change one: commit may_change = ["{said["held_back"][0]}"] in the task file')
     if not faults and said["note"]:
         click.echo(f"  note: {said['note']}")
+    if done.changed_lines is not None:
+        click.echo(f"  changed lines: {done.changed_lines.covered} of {done.changed_lines.lines} ran")
     if done.heldout is not None:
         click.echo(f"  held out: {done.heldout['passed']} of {done.heldout['total']} passed")
     click.echo(f"  log: {said['log']}")

@@ -42,6 +42,7 @@ SECTIONS: Final = {
         "demo": ("interlock.cli.demo", "Run the example task on a real page, from dispatch to APPROVED."),
         "check": ("interlock.cli.gate", "Check whether a task can start, and name everything that prevents it."),
         "gate": ("interlock.cli.gate", "Run one command gate of a task on the present tree."),
+        "ci": ("interlock.cli.ci", "Re-run the sealed gates on a merge result; verify its commits and journal."),
         "trust": ("interlock.cli.restore", "Accept the dependencies of sealed gates as they are now."),
         "run": ("interlock.cli.run", "Run a task file."),
         "resume": ("interlock.cli.run", "Continue a task run: after a crash, an answer, or a change."),
