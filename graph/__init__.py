@@ -10,6 +10,7 @@ from interlock.core.exports import lazy_exports
 # isort: off
 if TYPE_CHECKING:
     from interlock.graph.approved import ApprovedCommits, verify_approved
+    from interlock.graph.attest import Attested, load_public_key, load_signer, make_bundle, verify_bundle
     from interlock.graph.daily import log_of
     from interlock.graph.diagram import pipeline_mermaid, status_mermaid, transition_table
     from interlock.graph.ending import Prunable, abandon, abandon_ticket, ended_runs, prunable, prune
@@ -87,6 +88,7 @@ __all__ = [
     "AnswerKind",
     "Answered",
     "ApprovedCommits",
+    "Attested",
     "CollectedEvidence",
     "Comment",
     "Drives",
@@ -171,8 +173,11 @@ __all__ = [
     "key_variables",
     "land",
     "list_runs",
+    "load_public_key",
+    "load_signer",
     "load_task",
     "log_of",
+    "make_bundle",
     "make_policy",
     "merged",
     "move",
@@ -214,6 +219,7 @@ __all__ = [
     "unsaved",
     "vacant_roles",
     "verify_approved",
+    "verify_bundle",
     "verify_journal",
     "view_run",
     "work_text",

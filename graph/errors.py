@@ -96,6 +96,9 @@ QUEUE: Final = "LND709"
 LOOSENED: Final = "LND711"
 NO_GATES: Final = "LND712"
 EVENT: Final = "LND713"
+BUNDLE: Final = "ATT801"
+UNATTESTABLE: Final = "ATT802"
+KEY: Final = "ATT803"
 
 CODES: Final = rules(
     {
@@ -174,6 +177,18 @@ CODES: Final = rules(
         BRANCH: (
             "The branch of `interlock commit RUN` is a new one, or has that commit.",
             "Give the branch that is there another name: `git branch -m`.",
+        ),
+        BUNDLE: (
+            "A bundle proves that a commit was APPROVED, in the form in which it was written and signed.",
+            "Get the bundle anew from who made it; compare the name of the commit and the key.",
+        ),
+        UNATTESTABLE: (
+            "What is attested is an approved run whose records are whole, and a commit with its tree.",
+            "Do what the message says; `interlock verify` and `interlock verify --approved` look at both.",
+        ),
+        KEY: (
+            "Attestations are signed and verified with an Ed25519 key, by the libraries of the extra `attest`.",
+            "Make a key with `ssh-keygen -t ed25519`; install the extra: pip install './interlock[attest]'",
         ),
         LOOSENED: (
             "What decides a gate changes with a person's word: tests, their settings, interlock.toml.",

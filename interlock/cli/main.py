@@ -49,6 +49,7 @@ SECTIONS: Final = {
         "answer": ("interlock.cli.answer", "Decide what a run asks a person: an objection, or a gate to waive."),
         "land": ("interlock.cli.land", "Land approved runs on their branch, judged together with what has landed."),
         "queue": ("interlock.cli.land", "List the approved runs that have not landed; hold one back, or move it."),
+        "attest": ("interlock.cli.attest", "Sign that a run was APPROVED, for who has nothing else of it."),
         "log": ("interlock.cli.log", "List the runs of each day: how they ended, what they took, where they landed."),
         "watch": ("interlock.cli.watch", "Print what `status` prints, again whenever it changes."),
         "restore": ("interlock.cli.restore", "Make tests and settings what they were when a run began."),

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import click
 
@@ -26,9 +26,9 @@ from interlock.cli.lease_calls import read_reservations
 from interlock.cli.lease_text import show_reservations
 from interlock.core.errors import Exit, InterlockError
 from interlock.core.finding import Finding
-from interlock.core.render import OF_SERVICES
+from interlock.core.render import OF_SERVICES, Form
 from interlock.core.rule import explain
-from interlock.core.text import count, shown
+from interlock.core.text import count, few, shown
 from interlock.reservations import span
 from interlock.reservations.answers import StatusAnswer
 
@@ -319,6 +319,14 @@ def graph_command(table: bool, pipeline: str | None) -> None:
     type=EXISTING_FILE,
     help="With --commits: a journal to read besides those of this repository's checkouts.",
 )
+@click.option("--bundle", type=EXISTING_FILE, help="Verify a bundle of `interlock attest`, without any record.")
+@click.option("--commit", metavar="SHA", help="With --bundle: the full name of the commit that it is about.")
+@click.option(
+    "--key",
+    type=EXISTING_FILE,
+    envvar="INTERLOCK_TRUSTED_SIGNER",
+    help="With --bundle: the public key of who signed it; by default INTERLOCK_TRUSTED_SIGNER names it.",
+)
 @click.option("--allow-incomplete", is_flag=True, help="Do not fail for events that are in no journal here.")
 @click.option("--evidence", is_flag=True, help="Also compare every evidence file with the journal.")
 @root_option
@@ -329,6 +337,9 @@ def verify_command(
     commits: str | None,
     approved: str | None,
     journals: tuple[Path, ...],
+    bundle: Path | None,
+    commit: str | None,
+    key: Path | None,
     allow_incomplete: bool,
     evidence: bool,
     root: Path | None,
@@ -338,7 +349,8 @@ def verify_command(
     """Check every line of the journal and of the ticket snapshots, and their ends against what the checkpoints keep.
 
     With --commits, each commit of a range is checked against the reservations at the time when it was made; with
-    --approved, its tree against those with which runs were APPROVED.
+    --approved, its tree against those with which runs were APPROVED. With --bundle, what `interlock attest` signed is
+    verified, and nothing else is needed.
 
     Exit 0 when everything is as recorded, 1 when something is not, 2 when there is no record to compare with.
     """
@@ -353,6 +365,10 @@ def verify_command(
         from interlock.cli.commit import show_commits  # noqa: PLC0415
 
         show_commits(root, commits, journals, allow_incomplete=allow_incomplete, as_json=wanted == "json")
+    if bundle is not None:
+        if commit is None or key is None:
+            raise click.UsageError("--bundle goes with --commit SHA and --key FILE: anybody can sign with another key")
+        _verify_bundle(bundle, commit, key, wanted)
     folder = resolve_root(root)
     if approved is not None:
         if heads or evidence:
@@ -369,6 +385,24 @@ def verify_command(
     evidenced = {} if looked is None else {"evidence": looked.to_json()}
     data = {**found.to_json(), "ok": code == Exit.GOOD, **evidenced}
     report(problems, wanted, folder, data, lambda: _print_verified(problems, found, looked), code=code)
+
+
+def _verify_bundle(bundle: Path, commit: str, key: Path, form: Form) -> NoReturn:
+    found = graph.verify_bundle(bundle.read_bytes(), commit, graph.load_public_key(key))
+    problems = [found] if isinstance(found, Finding) else []
+    data = {"schema": "interlock.attested/1", "ok": not problems}
+    data |= {"problem": found.to_json()} if isinstance(found, Finding) else found._asdict()
+
+    def say() -> None:
+        if isinstance(found, Finding):
+            show_finding(found, err=False)
+            return
+        gates = [f"{gate} ({count(tests, 'test')})" if tests else gate for gate, tests in found.gates.items()]
+        click.echo(f"{found.commit}: APPROVED in run {found.run} at {found.at}")
+        click.echo(f"  passed: {few(gates, 20) or 'no command gate'}; waived: {few(found.waived, 20) or 'none'}")
+        click.echo(f"  signed by key {found.key}")
+
+    report(problems, form, Path.cwd(), data, say, code=Exit.REFUSED if problems else Exit.GOOD)
 
 
 def _print_approved(found: "graph.ApprovedCommits") -> None:
