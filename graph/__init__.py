@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from interlock.graph.errors import ANSWER, CODES as RUN_CODES, COMMENT, EVENT, GraphError, RULES as RUN_RULES, TREE
     from interlock.graph.errors import RunBusyError, RunDamagedError, TaskError, UnknownRunError
     from interlock.graph.from_journal import explain_from_journal, find_in_journal, findings_of
-    from interlock.graph.from_journal import journal_summaries, journal_summary
+    from interlock.graph.from_journal import journal_summaries
     from interlock.graph.landing.land import land
     from interlock.graph.landing.lander import Landing
     from interlock.graph.landing.queue import Queued, hold, move, queue_of
@@ -164,7 +164,6 @@ __all__ = [
     "journal_path",
     "journal_run",
     "journal_summaries",
-    "journal_summary",
     "judge_merge",
     "judged_on_base",
     "keep_choice",

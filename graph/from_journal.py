@@ -19,17 +19,7 @@ from interlock.graph.feed import Feed, Row
 from interlock.graph.task.explain import put_back, refused_answer, why
 from interlock.graph.task.kept_evidence import kept_bytes
 from interlock.graph.task.machine import COMMAND_GATES, UNANSWERED
-from interlock.journal import Journal
-
-
-def journal_summaries(root: Path) -> list[dict[str, Any]]:
-    """Return what the journal says of each run, in the shape of `run_summary`, the oldest change first.
-
-    Raises:
-        JournalError: The journal cannot be read, or is not what was written.
-    """
-    feed = _feed(root)
-    return [_summary(root, feed, name) for name in feed.rows]
+from interlock.journal import Entry, Journal
 
 
 def find_in_journal(root: Path, name: str) -> str | None:
@@ -41,26 +31,30 @@ def find_in_journal(root: Path, name: str) -> str | None:
     return next((key for key, row in reversed(rows.items()) if row.name == name), None)
 
 
-def journal_summary(root: Path, name: str) -> dict[str, Any]:
-    """Return what the journal says of a run, in the shape of `run_summary`."""
-    return _summary(root, _feed(root), name)
+def journal_summaries(root: Path, name: str = "") -> list[dict[str, Any]]:
+    """Return what the journal says of each run, or of the one of that name there, in the shape of `run_summary`.
+
+    The one that changed last is the last.
+
+    Raises:
+        JournalError: The journal cannot be read, or is not what was written.
+    """
+    feed = _feed(root)
+    return [_summary(root, feed.rows[run], feed.entries(run)) for run in ([name] if name else feed.rows)]
 
 
-def _summary(root: Path, feed: Feed, name: str) -> dict[str, Any]:
-    row, entries = feed.rows[name], feed.entries(name)
+def _summary(root: Path, row: Row, entries: list[Entry]) -> dict[str, Any]:
     files = [file for entry in entries if entry.type == "evidence" for file in entry.data.get("files", ())]
     return {
         "schema": "interlock.run/1",
-        "run_id": name,
+        "run_id": entries[0].run,
         "task_id": row.name,
         "task": row.title,
         "phase": "gone",
         "status": row.state or None,
         "attempt": row.attempt,
         "abandoned": row.abandoned,
-        "path": [
-            entry.data["to"] for entry in entries if entry.type in ("status", "transition") and "to" in entry.data
-        ],
+        "path": [entry.data["to"] for entry in entries if entry.type == "status"],
         "updated_at": row.changed_at,
         "fail_reasons": [*row.reasons],
         "waived": dict(row.waived),
@@ -68,8 +62,7 @@ def _summary(root: Path, feed: Feed, name: str) -> dict[str, Any]:
         "evidence": {key: [each["path"] for each in files if each["key"] == key] for key in {f["key"] for f in files}},
         "journal": str(journal_path(root).relative_to(root)),
         "head": {"seq": entries[-1].seq, "hash": entries[-1].hash},
-        **dict.fromkeys(("stopped", "question")),
-        **dict.fromkeys(("driven", "left"), False),
+        **dict.fromkeys(("stopped", "question", "driven", "left")),
         **{key: [] for key in ("waiting", "at_work", "not_judged", "changed_since", "not_there")},
     }
 
@@ -100,9 +93,7 @@ def explain_from_journal(root: Path, name: str, feed: Feed | None = None) -> dic
         "run_id": name,
         "task_id": row.name,
         "status": row.state or None,
-        "meaning": cast("Mapping[str, str]", STATUS_MEANING).get(
-            row.state, "a ticket" if row.kind == "ticket" else "not started"
-        ),
+        "meaning": cast("Mapping[str, str]", STATUS_MEANING).get(row.state, f"of a {row.kind}"),
         "phase": "gone",
         "driven": False,
         "stopped": None,

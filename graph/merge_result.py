@@ -8,17 +8,18 @@ and would be weaker after the merge, so that such a change is refused unless a p
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from interlock.core.finding import Finding
-from interlock.core.render.junit import Case
+from interlock.core.render import Case
 from interlock.core.text import count, few
 from interlock.gates import CollectorError, Config, build_protocol
 from interlock.gates.checks.sealed import FAULTS, located
 from interlock.gates.config import FILE
-from interlock.gates.sealed import GOOD, GateCase, Product, SealedRun, Store, Work, freeze, place_of, seals
+from interlock.gates.patterns import compile_scope
+from interlock.gates.sealed import GOOD, Base, GateCase, SealedRun, Store, Work, freeze, place_of, seals
 from interlock.gates.tree import left_out
 from interlock.graph.errors import CONFLICT, GIT, LOOSENED, NO_GATES, GraphError
 from interlock.graph.landing.repository import Repository
@@ -28,8 +29,7 @@ _WHO: Final = ("-c", "user.name=Interlock", "-c", "user.email=interlock@localhos
 """Of a commit that nothing refers to; a machine of a CI service knows no author."""
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedGate:
+class JudgedGate(NamedTuple):
     """What one gate came to.
 
     Args:
@@ -49,14 +49,10 @@ class JudgedGate:
     seconds: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedMerge:
-    """What all gates came to, and what of the changes no gate judged.
+class JudgedMerge(NamedTuple):
+    """What all gates came to; `commit` is what was judged, and `findings` are about the merge itself.
 
-    Args:
-        commit: The commit that was judged; one that nothing refers to where it had to be merged here.
-        findings: What is wrong with the merge itself.
-        unjudged: Changed files that kept their base content in each gate, and that decide none.
+    `unjudged` are changed files that kept their base content in each gate, and that decide none.
     """
 
     commit: str
@@ -101,11 +97,12 @@ def judge_merge(
         GraphError: `LND712` the base has no sealed gate.
         SealError: A commit cannot be read.
     """
-    top, _ = place_of(root)
-    store, root = Store(top), Path(os.path.realpath(root))
+    top, relative = place_of(root)
+    store, root, protocol = Store(top), Path(os.path.realpath(root)), build_protocol(config)
     before, work = store.commit(base).tree, Work(("**",), tuple(may_change), tree=store.commit(commit).tree)
-    gates, held, products = list[JudgedGate](), list[set[str]](), list[Product]()
-    protocol = build_protocol(config)
+    changed = Base(store, before, relative).below(store.differing(before, work.tree))
+    # The settings decide every gate, whatever a gate takes for product.
+    gates, left, deciding = list[JudgedGate](), {*changed}, {config.path} & {*changed}
     for gate_id, seal in seals(config, protocol, in_git=True).items():
         gate = protocol.gate(gate_id)
         # Nobody gives them to a machine that strangers' code runs on; that they are missing is said.
@@ -123,17 +120,16 @@ def judge_merge(
             cases = (Case(gate_id, gate_id, "error", message=f"{error.message}\nfix: {error.fix}"),)
             gates.append(JudgedGate(gate_id, "unable", (found,), cases))
             continue
-        held.append({*done.choice.held})
-        products.append(check.product)
+        # One gate that takes a file from the work judges it, and one that keeps it is decided by it.
+        left &= {*done.choice.held}
+        deciding |= {*filter(check.product.keeps, done.choice.held)}
         gates.append(_judged(gate_id, done, root, ["held-out checks are not on this machine"] if blind else []))
     if not gates:
         fix = f"Commit {FILE} with a command gate to the base."
         raise GraphError("the base has no sealed gate, so that nothing can be run again", fix, NO_GATES)
-    # One gate that takes a file from the work judges it.
-    paths = sorted(path for path in set[str].intersection(*held) if not left_out(path)) if held else []
-    loosened = [path for path in paths if path == config.path or any(product.keeps(path) for product in products)]
-    rest = tuple(path for path in paths if path not in loosened)
-    return JudgedMerge(commit, (*gates,), tuple(map(_loosened, loosened)), rest)
+    loosened = sorted(path for path in deciding if not may_change or not compile_scope(may_change).matches(path))
+    rest = sorted(path for path in left - deciding if not left_out(path))
+    return JudgedMerge(commit, (*gates,), tuple(map(_loosened, loosened)), (*rest,))
 
 
 def _judged(gate_id: str, done: SealedRun, root: Path, said: Sequence[str]) -> JudgedGate:

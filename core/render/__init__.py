@@ -12,7 +12,7 @@ FORMS: Final[tuple[Form, ...]] = get_args(Form)
 """What a command that prints findings can be asked for; text and JSON are the command's own."""
 OF_SERVICES: Final = ("sarif", "github", "junit")
 
-__all__ = ["FORMS", "OF_SERVICES", "Checked", "Form", "checked", "render"]
+__all__ = ["FORMS", "OF_SERVICES", "Case", "Checked", "Form", "checked", "render", "render_cases"]
 
 
 class Checked(NamedTuple):
@@ -27,6 +27,28 @@ class Checked(NamedTuple):
     path: str
     findings: "Sequence[Finding]"
     was_read: bool = True
+
+
+class Case(NamedTuple):
+    """One test of a report.
+
+    Args:
+        suite: What it belongs to, such as a gate.
+        name: What it is called.
+        outcome: What came of it.
+        file: Where it is, relative to the root; empty when that is not known.
+        line: 1-based, or 0.
+        message: Why it is no success.
+        seconds: How long it took.
+    """
+
+    suite: str
+    name: str
+    outcome: Literal["passed", "failed", "error", "skipped"]
+    file: str = ""
+    line: int = 0
+    message: str = ""
+    seconds: float = 0.0
 
 
 def checked(findings: "Iterable[Finding]", path: str = "") -> list[Checked]:
@@ -52,9 +74,16 @@ def render(
 
         return render_sarif(files, rules, tool, version)
     if form == "junit":
-        from interlock.core.render.junit import render_junit  # noqa: PLC0415
+        from interlock.core.render.junit import case_of  # noqa: PLC0415
 
-        return render_junit(files, tool)
+        return render_cases([case_of(tool, file.path, finding) for file in files for finding in file.findings])
     from interlock.core.render.github import render_github  # noqa: PLC0415
 
     return render_github(files)
+
+
+def render_cases(cases: "Sequence[Case]") -> str:
+    """Return tests as JUnit XML."""
+    from interlock.core.render.junit import render_junit  # noqa: PLC0415
+
+    return render_junit(cases)

@@ -14,7 +14,7 @@ import json
 import os
 import xml.etree.ElementTree as ET
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias, cast
@@ -142,25 +142,21 @@ def new_results(before: Sequence[Result], now: Sequence[Result]) -> list[Result]
         lambda row: (row.rule, row.path, row.text),
     )
     for key in keys:
-        known = Counter(map(key, before))
-        taken, left = Counter[tuple[str, ...]](), list[Result]()
-        for row in now:
-            if taken[key(row)] < known[key(row)]:
-                taken[key(row)] += 1
-            else:
-                left.append(row)
-        before, now = [*_without(before, key, taken)], left
+        # The rows that both have go, one for one.
+        old, new = Counter(map(key, before)), Counter(map(key, now))
+        before, now = _without(before, key, old & new), _without(now, key, old & new)
     return [*now]
 
 
 def _without(
     rows: Sequence[Result], key: Callable[[Result], tuple[str, ...]], taken: Counter[tuple[str, ...]]
-) -> Iterator[Result]:
+) -> list[Result]:
+    left, kept = Counter(taken), list[Result]()
     for row in rows:
-        if taken[key(row)]:
-            taken[key(row)] -= 1
-        else:
-            yield row
+        left[key(row)] -= 1
+        if left[key(row)] < 0:
+            kept.append(row)
+    return kept
 
 
 # -- coverage ----------------------------------------------------------------------------------------------------------

@@ -11,14 +11,13 @@ import click
 from interlock import __version__, graph
 from interlock.catalog import catalog
 from interlock.cli.ci_event import Asked, asked_by
-from interlock.cli.context import asked, form_option, json_option, report, resolve_root, root_option, show_finding, talk
+from interlock.cli.context import asked, form_option, json_option, report, resolve_root, root_option, talk
 from interlock.cli.gate import settings_of
 from interlock.cli.screen import Sparse
 from interlock.core.errors import Exit, InterlockError
 from interlock.core.files import write_atomically
 from interlock.core.finding import Finding
-from interlock.core.render import checked, render
-from interlock.core.render.junit import render_cases
+from interlock.core.render import checked, render, render_cases
 from interlock.core.text import count, few, visible
 from interlock.gates.config import load_config
 from interlock.gates.sealed import Base, Store, place_of
@@ -111,7 +110,7 @@ def ci_command(
         return
     result = _check(folder, wants, may_change, require_approved=require_approved)
     _write(folder, output, result)
-    report(result.findings, wanted, folder, result.to_json(), lambda: _show(result), code=result.code)
+    report(result.findings, wanted, folder, result.to_json(), lambda: click.echo(_summary(result)), code=result.code)
 
 
 def _check(folder: Path, wants: Asked, may_change: tuple[str, ...], *, require_approved: bool) -> Checked:
@@ -164,16 +163,6 @@ def _write(folder: Path, output: Path, result: Checked) -> None:
     if place := os.environ.get("GITHUB_STEP_SUMMARY"):
         with Path(place).open("a", encoding="utf-8") as file:
             file.write(summary)
-
-
-def _show(result: Checked) -> None:
-    for row in result.findings[:_SHOWN]:
-        show_finding(row, err=False)
-    for gate in result.merge.gates:
-        click.echo(f"{gate.gate} {gate.state}: {gate.said or 'by its exit status'}, {gate.seconds:.1f} s")
-    for note in result.notes:
-        click.echo(f"note: {note}")
-    click.echo(f"{result.asked.said}: {result.word}; judged as {result.merge.commit[:12]}")
 
 
 def _summary(result: Checked) -> str:

@@ -67,7 +67,7 @@ def status_command(run: str | None, reservations_alone: bool, root: Path | None,
         return
     if run is not None:
         if (name := only_in_journal(folder, run)) is not None:
-            show(graph.journal_summary(folder, name), lambda row: show_summary(row, folder), as_json=as_json)
+            show(graph.journal_summaries(folder, name)[0], lambda row: show_summary(row, folder), as_json=as_json)
             return
         view = graph.view_run(known_run(folder, run), root=folder)
         summary = graph.run_summary(view, folder) | graph.tree_after(view, folder)

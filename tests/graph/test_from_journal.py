@@ -7,8 +7,7 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from interlock.core.render import render
-from interlock.core.render.junit import Case, render_cases
+from interlock.core.render import Case, render, render_cases
 from interlock.graph.task.task import task_from_mapping
 from tests import warm
 from tests.child import git

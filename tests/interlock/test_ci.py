@@ -367,6 +367,20 @@ def test_a_base_that_cannot_judge_is_no_pass(service: Service) -> None:
 
 
 @pytest.mark.long
+def test_what_one_gate_keeps_decides_it_although_another_takes_it_for_product(service: Service) -> None:
+    root = service.root
+    lint = '[gates.GATE-LINT]\ncommand = ["true"]\nproduct = ["**"]\n'
+    write(root, {"interlock.toml": f"{(root / 'interlock.toml').read_text()}{lint}"})
+    git(root, "commit", "-qam", "A second gate")
+    write(root, {"tests/check.sh": "true\n", "interlock.toml": (root / "interlock.toml").read_text() + "\n"})
+    git(root, "commit", "-qam", "Weaker")
+    found = json.loads(warm.interlock(root, "ci", "--base", "HEAD^", "--json").stdout)
+    assert [row["path"] for row in found["findings"] if row["code"] == "LND711"] == ["interlock.toml", "tests/check.sh"]
+    done = warm.interlock(root, "ci", "--base", "HEAD^", "--may-change", "tests/**", "--may-change", "*.toml")
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.long
 def test_held_out_checks_that_are_not_on_the_machine_are_said(service: Service) -> None:
     root = service.root
     hidden = service.folder / "hidden"
@@ -388,7 +402,11 @@ def test_a_plain_service_names_its_base_and_an_empty_name_is_refused(service: Se
     service.branch("a", {"src/a.txt": "1\n"})
     root = service.root
     done = warm.interlock(root, "ci", "--base", "main", "--output", "out")
-    assert (done.returncode, "GATE-TESTS passed" in done.stdout, (root / "out/junit.xml").exists()) == (0, True, True)
+    assert (done.returncode, "| `GATE-TESTS` | passed |" in done.stdout, (root / "out/junit.xml").exists()) == (
+        0,
+        True,
+        True,
+    )
     for base in ("", "nope"):
         done = warm.interlock(root, "ci", "--base", base)
         assert (done.returncode, "LND713" in done.stderr) == (2, True)
