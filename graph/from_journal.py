@@ -5,8 +5,8 @@ such a run is neither driven nor resumed. The rows have the shape of `run_summar
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,6 +15,7 @@ from interlock.envelope.protocol import STATUS_MEANING
 from interlock.gates.checks.sealed import FAULTS, located
 from interlock.gates.rules import BY_CODE
 from interlock.graph.engine.folder import journal_path, journal_run
+from interlock.graph.errors import RunDamagedError
 from interlock.graph.feed import Feed, Row
 from interlock.graph.task.explain import put_back, refused_answer, why
 from interlock.graph.task.kept_evidence import kept_bytes
@@ -31,16 +32,31 @@ def find_in_journal(root: Path, name: str) -> str | None:
     return next((key for key, row in reversed(rows.items()) if row.name == name), None)
 
 
+@contextmanager
+def _as_written(name: str) -> Generator[None]:
+    """Read lines whose hashes hold, but whose data may be of any form.
+
+    Raises:
+        RunDamagedError: They are not what this version writes.
+    """
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        message = f"the lines of {name} in the journal are not as this version writes them: {error!r}"
+        raise RunDamagedError(message, "Run `interlock verify`.") from error
+
+
 def journal_summaries(root: Path, name: str = "") -> list[dict[str, Any]]:
     """Return what the journal says of each run, or of the one of that name there, in the shape of `run_summary`.
 
     The one that changed last is the last.
 
     Raises:
-        JournalError: The journal cannot be read, or is not what was written.
+        JournalError, RunDamagedError: The journal cannot be read, or is not what was written.
     """
     feed = _feed(root)
-    return [_summary(root, feed.rows[run], feed.entries(run)) for run in ([name] if name else feed.rows)]
+    with _as_written(name or "a run"):
+        return [_summary(root, feed.rows[run], feed.entries(run)) for run in ([name] if name else feed.rows)]
 
 
 def _summary(root: Path, row: Row, entries: list[Entry]) -> dict[str, Any]:
@@ -68,9 +84,17 @@ def _summary(root: Path, row: Row, entries: list[Entry]) -> dict[str, Any]:
 
 
 def explain_from_journal(root: Path, name: str, feed: Feed | None = None) -> dict[str, Any]:
-    """Return why a run is where it is by its lines alone, in the shape of `explain_run`; a `feed` is read already."""
+    """Return why a run is where it is by its lines alone, in the shape of `explain_run`; a `feed` is read already.
+
+    Raises:
+        JournalError, RunDamagedError: The journal cannot be read, or is not what was written.
+    """
     feed = feed or _feed(root)
-    row, entries = feed.rows[name], feed.entries(name)
+    with _as_written(name):
+        return _explanation(root, name, feed.rows[name], feed.entries(name))
+
+
+def _explanation(root: Path, name: str, row: Row, entries: list[Entry]) -> dict[str, Any]:
     moves = [entry for entry in entries if entry.type == "status"]
     answers = [entry.data for entry in entries if entry.type == "answer"]
     envelope: Mapping[str, Any] = moves[-1].data.get("envelope") or {} if moves else {}
@@ -122,9 +146,13 @@ def findings_of(root: Path, name: str) -> list[Finding]:
     below the root, with line and column where the message of the test names them.
 
     Raises:
-        JournalError: The journal cannot be read, or is not what was written.
+        JournalError, RunDamagedError: The journal cannot be read, or is not what was written.
     """
-    entries = list(Journal(journal_path(root)).entries(name))
+    with _as_written(name):
+        return _findings(root, list(Journal(journal_path(root)).entries(name)))
+
+
+def _findings(root: Path, entries: list[Entry]) -> list[Finding]:
     found: list[Finding] = []
     for data in {entry.data.get("gate"): entry.data for entry in entries if entry.type == "evidence"}.values():
         gate = str(data["gate"])

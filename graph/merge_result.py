@@ -142,7 +142,8 @@ def _judged(gate_id: str, done: SealedRun, root: Path, said: Sequence[str]) -> J
             cases.append(Case(gate_id, each.id, outcome, each.file, 0, each.message, each.seconds))
     for row in findings:
         cases.append(Case(gate_id, row.field or row.code, "failed", row.path, row.line, f"{row.message}\n{row.found}"))
-    tests = [count(len(done.tests.cases), "test")] if done.tests.cases else []
+    tests = [count(done.tests.cases, "test")] if done.tests.cases else []
+    tests += [count(done.tests.results, "finding")] if done.tests.runner == "sarif" else []
     isolated = ["without namespaces"] if done.execution.level == "none" else []
     state, seconds = "passed" if done.ok else "refused", done.execution.ended.seconds
     return JudgedGate(gate_id, state, (*findings,), (*cases,), "; ".join([*tests, *isolated, *said]), seconds)

@@ -9,6 +9,7 @@ import pytest
 
 from interlock.core.render import Case, render, render_cases
 from interlock.graph.task.task import task_from_mapping
+from interlock.journal import Journal
 from tests import warm
 from tests.child import git
 from tests.gates.sealed.sealing import environment
@@ -153,3 +154,20 @@ def test_junit_holds_any_text_and_counts_what_it_holds() -> None:
     assert [node.tag for case in top.iter("testcase") for node in case] == ["failure", "skipped", "error"]
     assert next(iter(first.iter("failure"))).text == "one\\u{001B}\ntwo"
     assert 'tests="0"' in render([], "junit")
+
+
+def test_lines_of_another_form_are_no_defect(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "artifacts/interlock/events.jsonl")
+    (tmp_path / "interlock.toml").write_text("")
+    journal.append("X-1.1", "a", "run_started", {"task": {"task_id": "X-1", "gates_required": ["G"]}})
+    journal.append("X-1.1", "b", "status", {"to": "BLOCKED"})
+    journal.append("X-1.1", "c", "evidence", {"findings": [3]})
+    for words in (
+        ("status",),
+        ("explain", "X-1"),
+        ("explain", "--all"),
+        ("status", "X-1"),
+        ("report", "X-1", "-o", "-"),
+    ):
+        done = call(tmp_path, *words)
+        assert done.returncode in (0, 1, 2), done.stderr
