@@ -57,8 +57,9 @@ class GateConfig(Table):
         grade: The weakest grade that a run accepts.
         timeout_seconds: How long the command may run.
         sealed: Whether the command judges an export instead of the agent's tree; default: in a git project.
-        product, tests, keep, setup, prepare, network, env, pass_env, cwd, junit, allow_failing, retries, heldout,
-            forbid_new: How it is sealed; see `gates.sealed.settings.Seal`.
+        product, tests, keep, setup, prepare, network, env, pass_env, cwd, junit, sarif, coverage, new_only,
+            min_changed_coverage, allow_failing, retries, heldout, forbid_new: How it is sealed; see
+            `gates.sealed.settings.Seal`.
     """
 
     title: str | None = None
@@ -80,6 +81,10 @@ class GateConfig(Table):
     pass_env: tuple[str, ...] | None = None
     cwd: str | None = None
     junit: str | None = None
+    sarif: str | None = None
+    coverage: str | None = None
+    new_only: bool | None = None
+    min_changed_coverage: Annotated[float, Interval(ge=0, le=100)] | None = None
     allow_failing: tuple[str, ...] | None = None
     retries: Annotated[int, Interval(ge=0, le=5)] | None = None
     heldout: str | None = None

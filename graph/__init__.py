@@ -9,15 +9,19 @@ from interlock.core.exports import lazy_exports
 
 # isort: off
 if TYPE_CHECKING:
+    from interlock.graph.approved import ApprovedCommits, verify_approved
+    from interlock.graph.attest import Attested, load_public_key, load_signer, make_bundle, verify_bundle
     from interlock.graph.daily import log_of
     from interlock.graph.diagram import pipeline_mermaid, status_mermaid, transition_table
     from interlock.graph.ending import Prunable, abandon, abandon_ticket, ended_runs, prunable, prune
     from interlock.graph.ending import prune_trees
-    from interlock.graph.engine.folder import find_run, list_runs, runs_of, journal_path, journal_run, snapshots_path
-    from interlock.graph.engine.folder import LANDED, journal_of, state_dir
+    from interlock.graph.engine.folder import find_run, is_run_id, list_runs, runs_of, journal_path
+    from interlock.graph.engine.folder import LANDED, journal_of, journal_run, snapshots_path, state_dir
     from interlock.graph.engine.legs import QUEUES, await_legs, workers_alive
-    from interlock.graph.errors import ANSWER, CODES as RUN_CODES, COMMENT, GraphError, RULES as RUN_RULES, TREE
+    from interlock.graph.errors import ANSWER, CODES as RUN_CODES, COMMENT, EVENT, GraphError, RULES as RUN_RULES, TREE
     from interlock.graph.errors import RunBusyError, RunDamagedError, TaskError, UnknownRunError
+    from interlock.graph.from_journal import explain_from_journal, find_in_journal, findings_of
+    from interlock.graph.from_journal import journal_summaries
     from interlock.graph.landing.land import land
     from interlock.graph.landing.lander import Landing
     from interlock.graph.landing.pull_request import PullRequest, follow_pull, rework_pull
@@ -26,6 +30,7 @@ if TYPE_CHECKING:
     from interlock.graph.task.ticket_inputs import with_files
     from interlock.graph.sources.ticket import Fetched, answers, fetch, known_source
     from interlock.graph.sources.task_file import new_task
+    from interlock.graph.merge_result import JudgedGate, JudgedMerge, judge_merge, merged
     from interlock.graph.task.apart import Start, start_apart
     from interlock.graph.task.background import Drives
     from interlock.graph.task.build import task_graph
@@ -34,7 +39,7 @@ if TYPE_CHECKING:
     from interlock.graph.task.clone import commit_of_changes, target_commit, unsaved
     from interlock.graph.task.comments import Comment, comments, comments_go_to
     from interlock.graph.task.explain import Wait, explain_run, explanation_text, run_summary, status_text, tree_after
-    from interlock.graph.task.kept_evidence import EvidenceCheck, check_evidence, present_path
+    from interlock.graph.task.kept_evidence import EvidenceCheck, check_evidence, kept_bytes, present_path
     from interlock.graph.task.machine import AgentOutcome, Outcome, UNANSWERED, failed_gates, outcome_of, route
     from interlock.graph.task.policy import Policy, key_variables, make_policy
     from interlock.graph.task.preflight import preflight, prepare
@@ -46,8 +51,8 @@ if TYPE_CHECKING:
     from interlock.graph.task.runs import RunView, answer_question, comment, comment_end, drive, keep_files, start_run
     from interlock.graph.task.runs import view_run
     from interlock.graph.task.scope_leases import blocker_text, give_up
-    from interlock.graph.task.sealing import base_faults, base_of, case_of, checked_base, frozen_of, in_git
-    from interlock.graph.task.sealing import products_of, sealing_error
+    from interlock.graph.task.sealing import base_faults, base_of, case_of, frozen_of, in_git
+    from interlock.graph.task.sealing import judged_on_base, products_of
     from interlock.graph.task.state import Answered, CollectedEvidence, Event
     from interlock.graph.task.store import RunStore, no_task_run
     from interlock.graph.task.task import PLACEHOLDER, Task, load_task, task_from_mapping
@@ -77,6 +82,7 @@ __all__ = [
     "CANDIDATE",
     "CHOSEN",
     "COMMENT",
+    "EVENT",
     "LANDED",
     "MINIMAL_FIELDS",
     "PLACEHOLDER",
@@ -93,6 +99,8 @@ __all__ = [
     "AgentOutcome",
     "AnswerKind",
     "Answered",
+    "ApprovedCommits",
+    "Attested",
     "CollectedEvidence",
     "Comment",
     "Drives",
@@ -101,6 +109,8 @@ __all__ = [
     "Fetched",
     "GraphError",
     "HandOver",
+    "JudgedGate",
+    "JudgedMerge",
     "Landing",
     "MinimalResponse",
     "MinimalTicket",
@@ -143,7 +153,6 @@ __all__ = [
     "candidates_of",
     "case_of",
     "check_evidence",
-    "checked_base",
     "comment",
     "comment_end",
     "comments",
@@ -155,13 +164,16 @@ __all__ = [
     "earlier",
     "earlier_runs",
     "ended_runs",
+    "explain_from_journal",
     "explain_run",
     "explain_ticket",
     "explanation_text",
     "failed_gates",
     "fetch",
+    "find_in_journal",
     "find_run",
     "find_ticket_run",
+    "findings_of",
     "follow_pull",
     "frozen_of",
     "give_up",
@@ -169,18 +181,27 @@ __all__ = [
     "hand_overs",
     "hold",
     "in_git",
+    "is_run_id",
     "journal_of",
     "journal_path",
     "journal_run",
+    "journal_summaries",
+    "judge_merge",
+    "judged_on_base",
     "keep_choice",
     "keep_files",
+    "kept_bytes",
     "key_variables",
     "known_source",
     "land",
     "list_runs",
+    "load_public_key",
+    "load_signer",
     "load_task",
     "log_of",
+    "make_bundle",
     "make_policy",
+    "merged",
     "migrate",
     "move",
     "needed",
@@ -208,7 +229,6 @@ __all__ = [
     "route",
     "run_summary",
     "runs_of",
-    "sealing_error",
     "set_up",
     "setup_sql",
     "snapshots_path",
@@ -229,6 +249,8 @@ __all__ = [
     "tree_after",
     "unsaved",
     "vacant_roles",
+    "verify_approved",
+    "verify_bundle",
     "verify_journal",
     "view_run",
     "with_files",

@@ -29,6 +29,7 @@ from interlock.validate_envelope import main as validate_envelope
 
 PREFIXES: Final = {
     "AGT": "Agents and runners",
+    "ATT": "Attestations",
     "CFG": "Configuration",
     "CLI": "Files that `validate-envelope` reads",
     "COL": "Collectors and commands of gates",

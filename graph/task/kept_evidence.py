@@ -16,6 +16,8 @@ from interlock.graph.engine.folder import journal_of
 from interlock.graph.errors import ALTERED
 from interlock.journal import Entry, JournalError
 
+OBJECTS: Final = "artifacts/interlock/objects"
+"""Where a copy of each evidence file is kept, by its digest."""
 _KEYS: Final = ("path", "line", "message", "found", "expected", "fix", "code")
 _FOLDER: Final = re.compile(r"(artifacts/[a-z0-9]+/[^/]+)/(\d+)/(.+)", re.ASCII)
 
@@ -54,6 +56,16 @@ def present_path(root: Path, path: str, digest: str) -> str:
     if _digest(root, path) != digest:
         return next((aside for aside in _put_aside(root, path) if _digest(root, aside) == digest), path)
     return path
+
+
+def kept_bytes(root: Path, path: str, digest: str) -> bytes | None:
+    """Return the bytes of an evidence file as they were judged; None when nothing has that digest any more."""
+    # The kept copy first: the file itself may have been written again since.
+    for place in (lambda: f"{OBJECTS}/{digest[:2]}/{digest}", lambda: present_path(root, path, digest)):
+        found = read_evidence(root, place())
+        if isinstance(found, EvidenceFile) and found.sha256 == digest:
+            return found.data
+    return None
 
 
 def _files(entry: Entry) -> Iterator[tuple[str, str]]:

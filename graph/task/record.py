@@ -15,6 +15,7 @@ from interlock.gates.manifest import Collection
 from interlock.gates.response import input_exists
 from interlock.graph.engine.folder import HeadRecord, record_of, restore
 from interlock.graph.errors import RunDamagedError
+from interlock.graph.task.kept_evidence import OBJECTS
 from interlock.graph.task.machine import certifiers
 from interlock.graph.task.policy import Policy, grammar_fingerprint
 from interlock.graph.task.state import TaskState
@@ -203,7 +204,7 @@ class Recorder:
         """
         home = record_of(root)
         for file in collection.files:
-            copy = f"artifacts/interlock/objects/{file.sha256[:2]}/{file.sha256}"
+            copy = f"{OBJECTS}/{file.sha256[:2]}/{file.sha256}"
             kept = read_evidence(home, copy)
             if isinstance(kept, EvidenceFile) and kept.sha256 == file.sha256:
                 continue
@@ -214,7 +215,7 @@ class Recorder:
                 except OSError as error:
                     raise RunDamagedError(
                         f"the copy {copy} of an evidence file cannot be stored: {error.strerror}",
-                        "Make artifacts/interlock/objects a real folder that this user can write.",
+                        f"Make {OBJECTS} a real folder that this user can write.",
                     ) from error
 
 
