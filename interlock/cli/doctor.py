@@ -100,7 +100,9 @@ def _show_proofs(proofs: Sequence[Proof]) -> None:
 
 
 def _show_agents(tried: Sequence[AgentProof]) -> None:
-    rows = [("agent", "program", "before editing", "before commands", "refused", "found afterwards")]
+    rows: list[tuple[str, ...]] = [
+        ("agent", "program", "before editing", "before commands", "refused", "found afterwards")
+    ]
     for row in tried:
         edits, runs = ("asks" if yes else "does not ask" for yes in (row.asks_before_editing, row.asks_before_commands))
         held = "did not hold" if row.found else "held" if "asks" in (edits, runs) else "nothing"
