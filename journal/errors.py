@@ -56,7 +56,8 @@ RULES: Final = rules(
         ),
         "JRN741": (
             "A copy of the journal is what the database has.",
-            "Run `interlock verify`: it says where they differ. Move the file aside, and it is copied anew.",
+            "Where this project is not in the database yet: `interlock migrate --to ADDRESS`. Else `interlock verify` "
+            + "says where they differ; move the file aside, and it is copied anew.",
         ),
         "JRN742": (
             "A journal is put into a database that has no other lines.",

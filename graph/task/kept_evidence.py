@@ -52,10 +52,14 @@ def check_evidence(root: Path) -> EvidenceCheck:
 
 
 def present_path(root: Path, path: str, digest: str) -> str:
-    """Return where an evidence file lies now: a later run may have renamed the folder of its attempt."""
-    if _digest(root, path) != digest:
-        return next((aside for aside in _put_aside(root, path) if _digest(root, aside) == digest), path)
-    return path
+    """Return where an evidence file lies now: a later run may have renamed the folder of its attempt, or written in it.
+
+    Then its copy counts, where one was kept.
+    """
+    if _digest(root, path) == digest:
+        return path
+    elsewhere = (*_put_aside(root, path), f"{OBJECTS}/{digest[:2]}/{digest}")
+    return next((each for each in elsewhere if _digest(root, each) == digest), path)
 
 
 def kept_bytes(root: Path, path: str, digest: str) -> bytes | None:

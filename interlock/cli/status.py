@@ -377,6 +377,8 @@ def verify_command(
         code = Exit.REFUSED if looked_at.problems else Exit.GOOD
         report(looked_at.problems, wanted, folder, looked_at.to_json(), lambda: _print_approved(looked_at), code=code)
     found = graph.verify_journal(folder, [graph.parse_head(item) for item in heads])
+    for run_id in graph.list_runs(folder, "runs") if evidence else ():
+        graph.bring_shown(folder, run_id)
     looked = graph.check_evidence(folder) if evidence else None
     # The line of evidence is one of the journal, not of the file.
     problems = [] if looked is None else [row._replace(line=0) for row in looked.problems]
