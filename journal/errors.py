@@ -56,8 +56,8 @@ RULES: Final = rules(
         ),
         "JRN741": (
             "A copy of the journal is what the database has.",
-            "Where this project is not in the database yet: `interlock migrate --to ADDRESS`. Else `interlock verify` "
-            + "says where they differ; move the file aside, and it is copied anew.",
+            "Before it has moved into the database: `interlock migrate --to ADDRESS`. Else see `interlock verify`, move "
+            "the file aside, and it is copied anew.",
         ),
         "JRN742": (
             "A journal is put into a database that has no other lines.",
