@@ -374,10 +374,12 @@ class Worker:
             "OR (w.executor_id = %(id)s AND w.workflow_uuid || w.owner_xid <> ALL(%(mine)s) "
             "AND w.started_at_epoch_ms < (extract(epoch FROM clock_timestamp()) - %(seconds)s) * 1000))"
         )
-        values = {"name": legs.NAME, "seconds": seconds, "id": self.id, "mine": [*self._mine]}
 
         def work(link: Link) -> None:
-            now = time.monotonic()
+            now, values = (
+                time.monotonic(),
+                {"name": legs.NAME, "seconds": seconds, "id": self.id, "mine": [*self._mine]},
+            )
             # While the database was away, nobody could say that they are alive.
             if now - self._beaten > 2 * BEAT_SECONDS or now - self._steady < seconds:
                 return
