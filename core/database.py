@@ -75,7 +75,7 @@ CODES: Final = rules(
         ),
         "DBA906": (
             "The role may read and write the tables, and the server takes writes.",
-            "Give the role the rights that `interlock database setup --print --roles` prints, or name the primary server.",
+            "Give the role what `interlock database setup --print --roles` prints, or name the primary server.",
         ),
         "DBA907": (
             "The database is encoded in UTF8, so that it keeps every text.",
