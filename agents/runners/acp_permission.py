@@ -42,17 +42,17 @@ class Permissions:
 
     def call(self, call: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         """Judge a tool call by what the agent says of it."""
-        paths, kind, title = [*_paths(call)], call.get("kind"), call.get("title")
+        paths, kind, title = [*_paths(call)], str(call.get("kind")), call.get("title")
         if kind in _READS:
             return [refusal_row("AGT911", path) for path in paths if self.relative(path).startswith("/")]
         if kind in _EDITS:
             rows = [row for path in paths for row in self.change(path)]
-            return rows if paths else [refusal_row("AGT923", str(kind), f"{title}: it names no file")]
+            return rows if paths else [refusal_row("AGT923", kind, f"{title}: it names no file")]
         if kind == "execute":
             # Some have the command in their own arguments, and a description as their title; others as the title.
             return self.command(object_of(call.get("rawInput")).get("command") or title)
         words = "".join(char if char.isalnum() else " " for char in str(title)).split()
-        return [] if SERVER in words else [refusal_row("AGT923", str(kind), title)]
+        return [] if SERVER in words else [refusal_row("AGT923", kind, title)]
 
     def change(self, path: str) -> list[Mapping[str, Any]]:
         """Judge a change of a file; where leases are held, one on it is taken or there already."""

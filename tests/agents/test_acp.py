@@ -11,6 +11,8 @@ from typing import Any
 
 import psutil
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from interlock.agents import AgentConfigError, RunnerError
 from interlock.agents.ask import agent_of_run
@@ -26,6 +28,7 @@ from interlock.reservations import open_reservations
 from tests.agents import acp_peer
 from tests.agents.conftest import AskMaker
 from tests.child import git
+from tests.effort import examples
 from tests.gates.collecting import wait_for_end
 from tests.refusals import raises_with
 from tests.table import each_row
@@ -617,3 +620,40 @@ def test_a_message_may_come_in_pieces_of_any_size(session: Session) -> None:
     for byte in b"".join(json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in rows):
         session.feed(bytes((byte,)))
     assert (session.end().text, session.is_over) == ("é", True)
+
+
+NAMES = [
+    *("sessionUpdate", "kind", "title", "locations", "path", "content", "text", "rawInput", "command"),
+    *("options", "optionId", "name", "toolCall", "type", "used", "cost", "amount", "currency", "line", "limit"),
+]
+VALUES = [
+    *("s", "edit", "read", "execute", "other", "tool_call", "tool_call_update", "agent_message_chunk", "usage_update"),
+    *("allow_once", "src/a.py", "../x", "/etc/passwd", "a\0b", "\ud800", "USD", "completed", "interlock", "diff"),
+]
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.sampled_from(VALUES) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(NAMES), inner, max_size=5),
+    max_leaves=12,
+)
+CALL = st.fixed_dictionaries({"toolCallId": st.text(max_size=3)}, optional=dict.fromkeys(NAMES, JSON))
+OBJECT = st.dictionaries(st.sampled_from(NAMES), JSON, max_size=8)
+PARAMS = st.one_of(
+    OBJECT,
+    st.fixed_dictionaries({"options": st.just(acp_peer.OPTIONS), "toolCall": CALL}),
+    st.fixed_dictionaries({"update": CALL | OBJECT}),
+    st.fixed_dictionaries({"path": JSON, "content": JSON}),
+)
+METHODS = ["session/request_permission", "session/update", "fs/read_text_file", "fs/write_text_file", "terminal/create"]
+
+
+@settings(max_examples=examples(300), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(method=st.sampled_from(METHODS) | JSON, params=PARAMS, id_=JSON)
+def test_whatever_an_agent_sends_is_answered_or_passed_over(
+    session: Session, tmp_path: Path, method: Any, params: dict[str, Any], id_: Any
+) -> None:
+    """None of it raises, and no file is written but one that was asked for below `src`."""
+    row = {"method": method, "id": id_, "params": {**params, "sessionId": "s"}}
+    session.feed(json.dumps(row).encode() + b"\n")
+    said = session.talk() or b""
+    assert all("jsonrpc" in json.loads(line) for line in said.splitlines())
+    assert {path.name for path in tmp_path.iterdir()} <= {"src"}
