@@ -14,7 +14,7 @@ from benchmarks.many_machines import project
 from benchmarks.many_machines.checker import Checked, check
 from benchmarks.many_machines.faults import FAULTS
 from benchmarks.many_machines.planted import CALL_SECONDS, PLANTED
-from benchmarks.many_machines.world import World
+from benchmarks.many_machines.world import TIMEOUT_SECONDS, World
 from interlock.graph.team.schema import set_up
 from tests.postgres import Server
 
@@ -25,16 +25,24 @@ _DISK: Final = "100m"
 
 @contextmanager
 def world(
-    server: Server, folder: Path, kind: project.Kind = "plain", *, small_disk: bool = False, **options: float
+    server: Server,
+    folder: Path,
+    kind: project.Kind = "plain",
+    *,
+    small_disk: bool = False,
+    call_seconds: float = project.CALL_SECONDS,
+    timeout: float = TIMEOUT_SECONDS,
 ) -> Generator[World]:
     """Make a world with a database of its own, on a small disk of its own or not."""
     if not server.run("SELECT 1 FROM pg_database WHERE datname = %s", TEMPLATE):
         server.run(f"CREATE DATABASE {TEMPLATE}")
         set_up(server.address(TEMPLATE), roles=False)
     folder.mkdir(parents=True, exist_ok=True)
-    with _disk(server) if small_disk else server.database(template=TEMPLATE) as address:
-        with World(folder, server, address, kind, **options) as made:
-            yield made
+    with (
+        _disk(server) if small_disk else server.database(template=TEMPLATE) as address,
+        World(folder, server, address, kind, call_seconds, timeout) as made,
+    ):
+        yield made
 
 
 @contextmanager
@@ -65,14 +73,14 @@ def rounds(
 ) -> Checked:
     """Do so many rounds of a fault with two workers; after `every` few wait until all runs are over, and look."""
     rng = random.Random(f"{fault} {seed}")
-    found = Checked([], 0, 0, 0, 0)
+    found = Checked([], 0, 0, 0, 0, 0)
     with world(server, folder, kind, small_disk=fault == "full-disk") as made:
         made.start(2)
         for number in range(count):
             FAULTS[fault](made, rng, f"T-{number}")
             if (number + 1) % every == 0 or number + 1 == count:
                 made.settle(SETTLE_SECONDS)
-                found = check(made)
+                found = check(made)._replace(rounds=number + 1)
                 if found.faults:
                     _keep(made)
                     break

@@ -7,11 +7,12 @@ again; such calls are counted, and those that no fault explains are a fault of o
 
 from collections import Counter, defaultdict
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain, pairwise
 from typing import Any, Final, NamedTuple
 
 from benchmarks.many_machines import project
 from benchmarks.many_machines.provider import Call
-from benchmarks.many_machines.world import World
+from benchmarks.many_machines.world import Machine, World
 from tests.child import git
 
 GRACE_SECONDS: Final = 5.0
@@ -23,6 +24,7 @@ class Checked(NamedTuple):
 
     Args:
         faults: What must not be, a line each.
+        rounds: How many rounds of a fault there were before.
         runs: How many runs there were.
         calls: How many calls were paid.
         again: How many of them were made again since a fault had cut the call before off.
@@ -30,6 +32,7 @@ class Checked(NamedTuple):
     """
 
     faults: list[str]
+    rounds: int
     runs: int
     calls: int
     again: int
@@ -45,11 +48,11 @@ def check(world: World) -> Checked:
     found += [*_landed(world), *_machines(world)]
     found += [f"left running: {' '.join(each)}" for each in _left(world)]
     legs = world.ask("SELECT count(*) AS n FROM dbos.workflow_status WHERE name = 'leg'")[0]["n"]
-    return Checked(found, len(world.runs), len(world.provider.calls), again, legs)
+    return Checked(found, 0, len(world.runs), len(world.provider.calls), again, legs)
 
 
 def _journal(world: World) -> list[str]:
-    """Each run ends as it has to, no line is there twice, and the lines follow each other without a gap."""
+    """Look whether each run ended as it has to, no line is there twice, and lines follow each other without a gap."""
     found, at = list[str](), 0
     for row in world.ask("SELECT start, length(bytes) AS size FROM interlock.line ORDER BY start"):
         found += [f"the journal has a gap at byte {at}"] if row["start"] != at else []
@@ -76,7 +79,7 @@ def _journal(world: World) -> list[str]:
 
 
 def _histories(world: World) -> list[str]:
-    """The checkpoints of each run are one chain, and it ends in one that nothing follows."""
+    """Look whether the checkpoints of each run are one chain."""
     found = list[str]()
     statement = (
         "SELECT thread_id, checkpoint_id AS id, parent_checkpoint_id AS parent, (metadata->>'step')::int AS step "
@@ -98,21 +101,20 @@ def _histories(world: World) -> list[str]:
 
 
 def _files(world: World) -> list[str]:
-    """No file of a run that counts was changed after it was written, and the commits that are named are there."""
+    """Look whether files of runs were changed after they were written, and whether the commits they name are there."""
     statement = (
         "SELECT run, name, count(DISTINCT coalesce(digest, '')) AS contents FROM public.audit "
         "WHERE name LIKE 'answers/%%.json' OR name = 'run.json' GROUP BY run, name"
     )
     rows = world.ask(statement)
     found = [f"{row['run']}: {row['name']} was written anew" for row in rows if row["contents"] > 1]
-    for row in world.ask("SELECT run, saved FROM interlock.run WHERE saved <> ''"):
-        if git(world.hub, "cat-file", "-t", row["saved"]).strip() != "commit":
-            found.append(f"{row['run']}: its files are not in the repository")
-    return found
+    saved = world.ask("SELECT run, saved FROM interlock.run WHERE saved <> ''")
+    there = {row.split()[0] for row in git(world.hub, "rev-list", "--all").splitlines()}
+    return found + [f"{row['run']}: its files are not in the repository" for row in saved if row["saved"] not in there]
 
 
 def _paid(world: World) -> tuple[list[str], int]:
-    """What was paid for and kept is there once, and was not asked again; return how many calls were made again."""
+    """Look whether what was paid for is kept, once, and was not asked again; return how many calls were made again."""
     statement = (
         "SELECT run, name, extract(epoch FROM min(at))::float AS at FROM public.audit "
         "WHERE name LIKE 'answers/%%.json' AND did <> 'DELETE' GROUP BY run, name"
@@ -135,7 +137,7 @@ def _paid(world: World) -> tuple[list[str], int]:
         if not any(name.startswith(f"answers/{ask}.") for of, name in there if of == run):
             found.append(f"{run}: the answer of {ask} was lost")
     for (run, ask, _), made in calls.items():
-        for before, call in zip(made, made[1:], strict=False):
+        for before, call in pairwise(made):
             again += 1
             if any(at < call.began for at in kept[run, ask]):
                 found.append(f"{run}: {ask} was asked again after its answer was kept")
@@ -155,7 +157,7 @@ def _explained(world: World, call: Call) -> bool:
 
 
 def _landed(world: World) -> list[str]:
-    """On the branch each run that had to land is one commit, and each commit passes its tests."""
+    """Look whether each run that had to land is one commit of the branch."""
     words = ("log", "--first-parent", "--format=%(trailers:key=Interlock-Run,valueonly,separator=%x20)", "main")
     named = Counter(line.partition(":")[0] for line in git(world.hub, *words).splitlines() if line)
     found = [f"{run}: {count} commits are of it" for run, count in named.items() if count > 1]
@@ -167,28 +169,28 @@ def _landed(world: World) -> list[str]:
 
 
 def _machines(world: World) -> list[str]:
-    """Each machine has the same journal, which is whole, and says how each run stands."""
-    found = list[str]()
+    """Look whether each machine has the journal, which is whole, and one of them says how each run stands."""
+
+    def verify(machine: Machine) -> list[str]:
+        code, said = machine.interlock("verify")
+        return [f"{machine.name}: verify says {said.strip()}"] if code else []
+
+    def explain(run: str) -> list[str]:
+        wanted = "abandoned" if world.runs[run] == "abandoned" else "APPROVED"
+        code, said = world.home.interlock("explain", run)
+        return [f"{run}: explain says {said[:200]}"] if code or wanted not in said else []
+
     with ThreadPoolExecutor(3) as pool:
-        for name, (code, said) in zip(
-            world.machines, pool.map(lambda each: each.interlock("verify"), world.machines.values()), strict=True
-        ):
-            found += [f"{name}: verify says {said.strip()}"] if code else []
-        paths = {name: machine.root / "artifacts/interlock/events.jsonl" for name, machine in world.machines.items()}
-        journals = {name: path.read_bytes() if path.exists() else b"" for name, path in paths.items()}
-        whole = b"".join(bytes(row["bytes"]) for row in world.ask("SELECT bytes FROM interlock.line ORDER BY start"))
-        found += [
-            f"{name}: its journal is not that of the database" for name, data in journals.items() if data != whole
-        ]
-        code, said = world.home.interlock("status")
-        found += [f"status ends with {code}: {said}"] if code else []
-        found += [f"{run}: status does not have it" for run in world.runs if run not in said]
-        for run, (code, said) in zip(
-            world.runs, pool.map(lambda run: world.home.interlock("explain", run), world.runs), strict=True
-        ):
-            wanted = "abandoned" if world.runs[run] == "abandoned" else "APPROVED"
-            found += [f"{run}: explain says {said[:200]}"] if code or wanted not in said else []
-    return found
+        found = [*chain.from_iterable(pool.map(verify, world.machines.values()))]
+        found += chain.from_iterable(pool.map(explain, world.runs))
+    whole = b"".join(bytes(row["bytes"]) for row in world.ask("SELECT bytes FROM interlock.line ORDER BY start"))
+    for name, machine in world.machines.items():
+        path = machine.root / "artifacts/interlock/events.jsonl"
+        if (path.read_bytes() if path.exists() else b"") != whole:
+            found.append(f"{name}: its journal is not that of the database")
+    code, said = world.home.interlock("status")
+    found += [f"status ends with {code}: {said}"] if code else []
+    return found + [f"{run}: status does not have it" for run in world.runs if run not in said]
 
 
 def _left(world: World) -> list[list[str]]:

@@ -3,7 +3,7 @@
 from typing import Final, Literal, TypeAlias
 
 Kind: TypeAlias = Literal["plain", "pair", "chat"]
-"""Two builders and a gate; these with two judges side by side, and two more gates; a chat model with tools and a gate."""
+"""Two builders and a gate; these with two judges side by side, and two gates more; a model with tools and a gate."""
 
 CALL_SECONDS: Final = 1.5
 """How long a paid call takes: most of a run."""

@@ -84,7 +84,7 @@ class Provider(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    server: Provider
+    server: Provider  # pyright: ignore[reportIncompatibleVariableOverride] - as the server makes it
     protocol_version = "HTTP/1.1"
     numbers = iter(range(10**9))
 

@@ -29,6 +29,7 @@ TIMEOUT_SECONDS: Final = 3.0
 """After so long a silent worker is dead."""
 _PLANTS: Final = Path(__file__).parent / "plants"
 LOOK_SECONDS: Final = 0.05
+_ROWS: Final[Any] = dict_row
 _REACHED: Final = (psycopg.OperationalError, psycopg.InterfaceError)
 
 
@@ -147,15 +148,16 @@ class World:
         folder: Path,
         server: Server,
         address: str,
-        kind: project.Kind = "plain",
+        kind: project.Kind,
         call_seconds: float = project.CALL_SECONDS,
         timeout: float = TIMEOUT_SECONDS,
     ) -> None:
-        self.folder, self.server, self.address, self.kind = folder, server, address, kind
+        self.folder, self.server, self.address = folder, server, address
+        self.kind: project.Kind = kind
         self.provider, self.hub = Provider(call_seconds), folder / "hub.git"
         self.faults, self.runs = list[Fault](), dict[str, str]()
         """By run, how it has to end: `landed`, `approved` or `abandoned`."""
-        self._link: psycopg.Connection[dict[str, Any]] | None = None
+        self._link: Any = None
         git(folder, "init", "-q", "--bare", "-b", "main", str(self.hub))
         git(folder, "clone", "-q", str(self.hub), "first")
         for name, text in project.files(kind, address, self.provider.address, timeout).items():
@@ -193,13 +195,13 @@ class World:
         alive = "SELECT count(*) AS n FROM interlock.worker WHERE beat_at > clock_timestamp() - interval '3 s'"
         assert self.until(lambda: self.ask(alive)[0]["n"] >= count, seconds), "the workers do not start"
 
-    def submit(self, *names: str, ends: str = "landed") -> list[str]:
-        """Put tasks into the queue, and return their runs."""
+    def submit(self, *names: str, ends: str = "landed", more: str = "") -> list[str]:
+        """Put tasks into the queue, with `more` in their files, and return their runs."""
         found = list[str]()
         for name in names:
             path = self.home.root / "tasks" / f"{name}.toml"
             path.parent.mkdir(exist_ok=True)
-            path.write_text(project.task(self.kind, name))
+            path.write_text(project.task(self.kind, name) + more)
             found.append(graph.submit(self.home.root, path, land=ends == "landed"))
             self.runs[found[-1]] = ends
         return found
@@ -210,7 +212,7 @@ class World:
         while True:
             try:
                 if self._link is None:
-                    self._link = psycopg.connect(self.address, autocommit=True, row_factory=dict_row)
+                    self._link = psycopg.connect(self.address, autocommit=True, row_factory=_ROWS)
                 done = self._link.execute(statement, values or None)  # type: ignore[arg-type]
                 return done.fetchall() if done.description else []
             except _REACHED:
@@ -290,7 +292,7 @@ _AUDIT: Final[Sequence[str]] = (
     """CREATE FUNCTION public.audit() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
         INSERT INTO public.audit VALUES (clock_timestamp(), tg_op, coalesce(new.run, old.run),
             coalesce(new.name, old.name), md5(new.data)); RETURN NULL; END $$""",
-    "CREATE TRIGGER audit AFTER INSERT OR UPDATE OR DELETE ON interlock.run_file "
-    "FOR EACH ROW EXECUTE FUNCTION public.audit()",
+    """CREATE TRIGGER audit AFTER INSERT OR UPDATE OR DELETE ON interlock.run_file
+        FOR EACH ROW EXECUTE FUNCTION public.audit()""",
 )
 """Who wrote which file of a run when; a writer whose transaction is undone leaves nothing here."""

@@ -62,6 +62,7 @@ from interlock.graph.task.quiet import quiet_noted
 from interlock.graph.task.sealing import gate_notes
 from interlock.graph.task.state import Answered, Event, TaskState, objected_before
 from interlock.graph.task.store import RunStore
+from interlock.graph.task.ticket_inputs import write
 from interlock.graph.task.trees import (
     changed_in_scope,
     changed_outside,
@@ -259,6 +260,7 @@ def make_ask(
         if paths:
             evidence[key] = paths
     builds = role.kind == "build"
+    write(context.root, context.policy.tickets)
     ask = Ask(
         run_id=state["run_id"],
         task_id=context.task.task_id,
@@ -288,7 +290,7 @@ def make_ask(
     )
     if context.policy.sandbox:
         clone = find(context.root, context.policy.tree)
-        shown = [path for paths in evidence.values() for path in paths]
+        shown = [*(path for paths in evidence.values() for path in paths), *context.policy.tickets]
         ask = replace(ask, sandbox=sandbox_of(clone, ask.reports_dir, shown))
     prompt = assignment(
         ask,

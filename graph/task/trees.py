@@ -24,7 +24,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from interlock.agents.ask import agent_of_run
 from interlock.agents.changes import ChangedFile, ChangeKind, unified
 from interlock.gates.patterns import compile_scope
-from interlock.gates.sealed import EVIDENCE, Base, Entry, Product, SealError, Store, choose
+from interlock.gates.sealed import EVIDENCE, OWN, Base, Entry, Product, SealError, Store, choose
 from interlock.gates.shared import hidden_count, shared
 from interlock.gates.tree import left_out
 from interlock.graph.engine.folder import journal_of, list_runs, runs_of
@@ -177,6 +177,23 @@ def changed_in_scope(root: Path, task: Task, sealing: Mapping[str, Any], names: 
     """Return the files in scope in which two snapshots differ; none where that is not known."""
     before, after = (tree_named(root, sealing, name) for name in names)
     return [row.path for row in _differences(before, after, task).values() if row.in_scope]
+
+
+def approved_tree(root: Path, task: Task, sealing: Mapping[str, Any], snapshot: str) -> str:
+    """Return the tree that an approval is about, by the snapshot of the hand-over; empty where it is not known."""
+    with suppress(SealError):  # the store does not hold it any more
+        base, work = base_of(sealing), tree_named(root, sealing, snapshot)
+        if base is not None and work is not None:
+            paths = [work.inside(path) for path in changed_in_scope(root, task, sealing, (base.tree, work.tree))]
+            made = base.store.compose(base.tree, {path: work.files.get(path) for path in paths})
+            return without_record(base.store, made, base.root)
+    return ""
+
+
+def without_record(store: Store, tree: str, root: str) -> str:
+    """Return a tree without Interlock's own files: below the project's root, and at the top, for reservations."""
+    own = tuple(f"{place}/{name}/".lstrip("/") for place in ("", root) for name in (OWN, EVIDENCE))
+    return store.compose(tree, {path: None for path in store.files(tree) if path.startswith(own)})
 
 
 def changed_outside(

@@ -69,7 +69,7 @@ class Worker:
     def __init__(self, root: Path, queues: Sequence[str], concurrency: int, say: Said) -> None:
         database = database_of(root)
         if database is None:
-            fix = 'Write `database = "postgresql://…"` into interlock.toml, or set INTERLOCK_DATABASE.'
+            fix = 'Write `database = "postgresql://…"` into interlock.toml of this clone, or set INTERLOCK_DATABASE.'
             raise GraphError("a worker needs a database, and the project has none", fix, NO_DATABASE)
         self.root, self.queues, self.concurrency, self.say = root, tuple(queues), concurrency, say
         self.database = database
@@ -107,7 +107,7 @@ class Worker:
             "serializer": DBOSPortableJSONSerializer(),
             "use_listen_notify": False,
             "run_migrations": False,
-            "log_level": "ERROR",
+            "log_level": "CRITICAL",  # what was cancelled or taken over is no error here
             "scheduler_polling_interval_sec": 5.0,
         }
         DBOS(config=settings)
@@ -374,10 +374,12 @@ class Worker:
             "OR (w.executor_id = %(id)s AND w.workflow_uuid || w.owner_xid <> ALL(%(mine)s) "
             "AND w.started_at_epoch_ms < (extract(epoch FROM clock_timestamp()) - %(seconds)s) * 1000))"
         )
-        values = {"name": legs.NAME, "seconds": seconds, "id": self.id, "mine": [*self._mine]}
 
         def work(link: Link) -> None:
-            now = time.monotonic()
+            now, values = (
+                time.monotonic(),
+                {"name": legs.NAME, "seconds": seconds, "id": self.id, "mine": [*self._mine]},
+            )
             # While the database was away, nobody could say that they are alive.
             if now - self._beaten > 2 * BEAT_SECONDS or now - self._steady < seconds:
                 return

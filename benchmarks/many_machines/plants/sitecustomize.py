@@ -1,3 +1,5 @@
+# ruff: noqa: ARG005, D401, ICN001, PLC0415, SLF001
+# pyright: basic, reportAttributeAccessIssue=false, reportPrivateUsage=false
 """A clock that is `HOURS_OFF`, and bugs for the checker to find, planted by `PLANT`, in a worker and what it starts.
 
 Python imports a module of this name at its start, where this folder is on `PYTHONPATH`.
@@ -18,7 +20,7 @@ def fence() -> None:
     """No transaction asks whether the leg still has its run."""
     from interlock.core import database
 
-    database.check_leg = lambda link, leg: None  # noqa: ARG005
+    database.check_leg = lambda link, leg: None
 
 
 def journal() -> None:
@@ -92,7 +94,7 @@ def resumed() -> None:
                     worker.DBOS.resume_workflows([row["leg"]], queue_name=row["queue_name"])
 
     worker.Worker._take_over = take_over
-    worker.Worker._end_lost = lambda self: None  # noqa: ARG005
+    worker.Worker._end_lost = lambda self: None
 
 
 PLANTS = {each.__name__: each for each in (fence, journal, answer, tree, wakeup, resumed)}
@@ -113,7 +115,7 @@ def turn_clock(hours: float) -> None:
 
         @classmethod
         def utcnow(cls) -> dates.datetime:
-            return real.utcnow() + dates.timedelta(seconds=seconds)  # noqa: DTZ003 - as it is called
+            return real.utcnow() + dates.timedelta(seconds=seconds)
 
     time.time = lambda: now() + seconds
     time.time_ns = lambda: now_ns() + int(seconds * 10**9)

@@ -1,0 +1,28 @@
+"""A database whose connections are cut, that crashes, or whose disk is full: runs go on where they were."""
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.many_machines import project
+from tests.campaign.many_machines import FULL, HALVES, SHORT, do
+from tests.postgres import Server
+
+FAULTS = ("cut", "restart", "full-disk")
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("fault", FAULTS)
+def test_runs_end_well_whatever_happens_to_the_database(fault: str, postgres: Server, tmp_path: Path) -> None:
+    do(postgres, tmp_path, fault, SHORT, "pair" if fault == "cut" else "plain")
+
+
+@pytest.mark.campaign
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("kind", HALVES)
+@pytest.mark.parametrize("fault", FAULTS)
+def test_runs_end_well_after_many_faults_of_the_database(
+    fault: str, kind: project.Kind, postgres: Server, tmp_path: Path
+) -> None:
+    do(postgres, tmp_path, fault, FULL // 2, kind)
