@@ -137,7 +137,7 @@ class Session(Stream):
 
     def cancel(self, stopped: str) -> None:
         """Have the agent stop, once; it has a moment to say what it spent."""
-        if self.stopped:
+        if self.stopped or self.is_over:
             return
         self.stopped, self._end = stopped, min(self._end, self._clock())
         if self._turn:
@@ -219,10 +219,12 @@ class Session(Stream):
             text = schema.TextContentBlock(type="text", text=prompt)
             request = schema.PromptRequest(session_id=self._session, prompt=[text])
             self._count((yield from _asked("session_prompt", request, schema.PromptResponse)))
-            self.asks_next = True
-            # Whoever hears of it ends the session where no further turn can be paid.
-            self._heard(self)
             if self._is_cancelled or not self._refused:
+                return None
+            # Whoever hears that the model would be asked again ends the session where nothing is left for that.
+            self.asks_next = True
+            self._heard(self)
+            if self._is_cancelled:
                 return None
             prompt = _reasons(self._refused)
             self._refused.clear()

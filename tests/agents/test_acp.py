@@ -380,6 +380,13 @@ done("cancelled"); leave()
     assert answer.stopped == "5000 of 4000 tokens are spent"
 
 
+@each_row("last", ["say('done')", "update('tool_call_update', toolCallId='1', status='completed')"])
+def test_an_answer_that_reaches_a_limit_still_counts(tmp_path: Path, last: str) -> None:
+    script = f"start(); say('done'); update('tool_call', toolCallId='1', kind='read'); {last}; done(); leave()"
+    answer = agent(tmp_path, script)(ask(tmp_path, limits=Limits(calls=1)))
+    assert (answer.text, answer.stopped) == ("done", "") if "say" in last else ("", "1 of 1 calls are spent")
+
+
 def test_no_further_turn_is_begun_once_a_limit_is_reached(project: Path) -> None:
     script = 'start(); permitted("edit", "x"); say("stopped here"); done(); start(); say("went on"); done(); leave()'
     answer = agent(project, script)(ask(project, limits=Limits(calls=1)))
