@@ -79,6 +79,7 @@ class Sandbox:
         """Return the variables for programs inside, where caches of the person cannot be written."""
         return {
             "XDG_CACHE_HOME": f"{self.clients}/cache",
+            "XDG_STATE_HOME": f"{self.clients}/state",
             "npm_config_cache": f"{self.clients}/npm",
             # Not `/tmp`: clients make no programs below it, and the home folder of a test may be.
             "TMPDIR": f"{self.clients}/tmp",  # noqa: S108 - a folder of its own
@@ -109,6 +110,7 @@ class Ask:
         status: The status of the task when the ask was made.
         protocol: The roster and the gates that the answer is judged by; None when they are not known.
         in_scope: Returns whether a path relative to the root is in the scope of the task.
+        keeps_base: Returns whether a change of such a path would be put back at the hand-over: no gate takes it.
         inputs: Files and folders that the task names as its sources: an agent may read them outside the scope too.
         commands: argv by name: what an agent may have run; for a build role the commands of the task's gates too.
         limits: What is left of the budgets for this answer.
@@ -138,12 +140,19 @@ class Ask:
     # What follows is the same for a whole run or cannot be compared: two asks are equal by what is asked.
     protocol: EnvelopeProtocol | None = field(default=None, compare=False, repr=False)
     in_scope: Callable[[str], bool] = field(default=lambda _path: False, compare=False, repr=False)
+    keeps_base: Callable[[str], bool] = field(default=lambda _path: False, compare=False, repr=False)
     inputs: tuple[str, ...] = ()
     commands: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     limits: Limits = field(default_factory=Limits)
     sandbox: Sandbox | None = field(default=None, compare=False, repr=False)
     notice: Notice = field(default=lambda _step: None, compare=False, repr=False)
     at_work: Callable[[int | None], None] = field(default=lambda _pid: None, compare=False, repr=False)
+
+    @property
+    def edits(self) -> bool:
+        """Return whether the role changes files of the scope: it builds, and leaves that to no other role."""
+        row = None if self.protocol is None else self.protocol.roles.get(self.role)
+        return self.step == "build" and (row is None or row.hands_over)
 
     @property
     def environment(self) -> dict[str, str]:

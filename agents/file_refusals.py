@@ -51,6 +51,18 @@ RULES: Final = rules(
             "A command can be started, ends in its time, and prints no flood.",
             "Find out what it waits for or prints; where a program is missing, work without it, and say so.",
         ),
+        "AGT921": (
+            "A file that no gate takes from the work keeps the content of the base: tests, and what decides a gate.",
+            "Leave it as it is: a change would be put back. What the task needs, a person lists in `may_change`.",
+        ),
+        "AGT922": (
+            "A command is one of those that the assignment lists, with exactly its arguments.",
+            "Run one of those, by itself; read and edit files with your own tools.",
+        ),
+        "AGT923": (
+            "An agent asks for what has a rule: to read or edit files that it names, a command, a tool of Interlock.",
+            "Do without it, or say what the task lacks.",
+        ),
     },
     "Interlock: an agent touches what its task is about, and what it does can be looked up",
 )

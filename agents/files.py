@@ -98,6 +98,12 @@ class ScopedFiles(ReadableFiles):
         self._scope = scope
         self._changing = Lock()
 
+    def permit(self, path: str) -> Answer:
+        """Return whether a file may be changed now, as `write` would change it: `{path, errors}`."""
+        with answering({"path": shown(path)}) as answer:
+            answer.update(self._change(self._allowed(path, self._scope), path, lambda: None))
+        return answer
+
     def write(self, path: str, text: str) -> Answer:
         """Put a text at a path, whole or not at all, making folders on the way: `{path, bytes, errors}`.
 

@@ -3,12 +3,13 @@
 from typing import Any, Final
 
 from interlock.agents.ask import AgentConfigError
+from interlock.agents.runners.acp_agents import AGENTS, PREFIX
 from interlock.agents.runners.presets import PRESETS
 from interlock.core.text import closest
 
 OPTION: Final = "--model"
 COMMAND: Final = "command"
-FORMS: Final = f"`PROVIDER:MODEL` or `{COMMAND}:{'|'.join(PRESETS)}`"
+FORMS: Final = f"`PROVIDER:MODEL`, `{COMMAND}:{'|'.join(PRESETS)}` or `{PREFIX}{'|'.join(AGENTS)}`"
 
 
 def split_role(text: str) -> tuple[str, str]:
@@ -24,7 +25,7 @@ def agent_table(spec: str) -> dict[str, Any]:
     """Return the table of a role that this model or program answers for.
 
     Args:
-        spec: `PROVIDER:MODEL`, or `command:` and a preset.
+        spec: `PROVIDER:MODEL`, `command:` and a preset, or `acp:` and an agent.
 
     Raises:
         AgentConfigError: It is none of these.
@@ -32,6 +33,8 @@ def agent_table(spec: str) -> dict[str, Any]:
     kind, _, name = (part.strip() for part in spec.partition(":"))
     if kind == COMMAND and name in PRESETS:
         return {"runner": "command", "preset": name}
+    if f"{kind}:" == PREFIX and name:
+        return {"runner": f"{PREFIX}{name}"}
     # A function is found from the folder of a configuration file, so that it is named there alone.
     if kind not in (COMMAND, "python") and kind and name:
         return {"runner": "chat", "model": f"{kind}:{name}"}

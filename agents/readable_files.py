@@ -84,7 +84,9 @@ class ReadableFiles:
     def _allowed(self, name: str, scope: Callable[[str], bool]) -> str:
         """Return the path of a call when the agent may use it."""
         segments = plain_segments("path", name)
-        if is_never(segments) or not scope(name):
+        # Of what is Interlock's, the tickets among the inputs of a task are to be read.
+        hidden = is_never(segments) and tuple(segments[:2]) != ("artifacts", "sources")
+        if hidden or not scope(name):
             raise refusal("AGT913", name)
         return name
 

@@ -75,7 +75,7 @@ CODES: Final = rules(
         ),
         "DBA906": (
             "The role may read and write the tables, and the server takes writes.",
-            "Give the role the rights that `interlock database setup --roles` prints, or name the primary server.",
+            "Give the role what `interlock database setup --print --roles` prints, or name the primary server.",
         ),
         "DBA907": (
             "The database is encoded in UTF8, so that it keeps every text.",
@@ -439,7 +439,7 @@ def _translated(error: Exception, address: str) -> DatabaseError | None:
     # The server's words name tables, roles and values; libpq's never have the password.
     why = " ".join(str(error).split())[:300]
     if isinstance(error, errors.InsufficientPrivilege):
-        fix = "Give the role its rights: `interlock database setup --roles` prints which."
+        fix = "Give the role its rights: `interlock database setup --print --roles` prints which."
         return DatabaseError(f"the role may not do this: {why}", fix, "DBA906")
     if isinstance(error, errors.ReadOnlySqlTransaction):
         fix = "Name the primary server; only pages and `interlock status` may read a replica."

@@ -73,7 +73,7 @@ class Finding(NamedTuple):
     def location(self) -> str:
         """The file with line and column, as far as they are known: `.mcp.json:3:5`."""
         numbers = (self.line, self.column) if self.line else ()
-        return ":".join([self.path, *map(str, numbers)])
+        return ":".join([self.path, *(str(number) for number in numbers if number)])
 
     @property
     def text(self) -> str:

@@ -53,9 +53,11 @@ COMMON_ENVIRONMENT: Final = (
 _LOOK_SECONDS: Final = 0.05
 _READ_BYTES: Final = 64 * 1024
 
-Stop: TypeAlias = Literal["", "timeout", "flood", "unstarted"]
+Stop: TypeAlias = Literal["", "timeout", "flood", "unstarted", "over"]
 Sink: TypeAlias = Callable[[bytes], object]
 """Takes what a program writes, while it runs. When it raises, the program is ended."""
+Talk: TypeAlias = Callable[[], bytes | None]
+"""Returns what is written to a program next, again and again while it runs; None once the conversation is over."""
 
 
 class Ended(NamedTuple):
@@ -64,8 +66,8 @@ class Ended(NamedTuple):
     Args:
         status: Its exit status; negative for the signal that ended it.
         seconds: From start to end.
-        stopped: Why it was ended from here: its time was up, or it printed too much; `unstarted` when it never ran;
-            empty when it ended itself.
+        stopped: Why it was ended from here: its time was up, it printed too much, or the conversation with it was
+            over; `unstarted` when it never ran; empty when it ended itself.
         output: Standard output, where it is captured: at most `MAX_OUTPUT_BYTES`.
         complaints: The end of standard error, where it is captured.
     """
@@ -146,6 +148,7 @@ def capture(
     grace_seconds: float | None = None,
     at_start: Callable[[int], object] = lambda _pid: None,
     seen: Sink | None = None,
+    talk: Talk | None = None,
 ) -> Ended:
     """Run a program as `run` does, and return what it printed as well; more than `MAX_OUTPUT_BYTES` are a flood.
 
@@ -169,6 +172,7 @@ def capture(
         grace_seconds=GRACE_SECONDS if grace_seconds is None else grace_seconds,
         is_flood=lambda: len(output) > MAX_OUTPUT_BYTES,
         at_start=at_start,
+        talk=talk,
     )
     return ended._replace(output=bytes(output[:MAX_OUTPUT_BYTES]), complaints=bytes(complaints))
 
@@ -187,6 +191,7 @@ def run(
     grace_seconds: float = 0.0,
     is_flood: Callable[[], bool] = lambda: False,
     at_start: Callable[[int], object] = lambda _pid: None,
+    talk: Talk | None = None,
 ) -> Ended:
     """Run a program to its end. When this returns or raises, no process of its group is left.
 
@@ -203,6 +208,8 @@ def run(
         grace_seconds: How long it may take to end after SIGTERM when its time is up; 0: it is killed at once.
         is_flood: Returns whether it wrote too much, and is to be killed.
         at_start: Called with its process id before it is fed anything.
+        talk: A conversation on its standard input. When that is over its input is closed, and it may take
+            `grace_seconds` to end before it is killed. Nothing more is asked for while it does not read.
 
     Raises:
         OSError: It cannot be started.
@@ -212,7 +219,7 @@ def run(
         argv,
         cwd=cwd,
         env=None if env is None else dict(env),
-        stdin=subprocess.PIPE if stdin or hold else subprocess.DEVNULL,
+        stdin=subprocess.PIPE if stdin or hold or talk else subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT if complaints is None else subprocess.PIPE,
         pass_fds=() if channel is None else (channel.spec_fd, channel.stream_fd),
@@ -226,12 +233,12 @@ def run(
             if process.stderr is not None and complaints is not None:
                 exchange.read(process.stderr.fileno(), complaints)
             if process.stdin is not None:
-                exchange.write(process.stdin.fileno(), stdin, (lambda: None) if hold else process.stdin.close)
+                exchange.write(process.stdin.fileno(), stdin, (lambda: None) if hold or talk else process.stdin.close)
             if channel is not None:
                 channel.close("spec_fd", "stream_fd")
                 exchange.read(channel.drain_fd, channel.stream)
                 exchange.write(channel.feed_fd, channel.spec, lambda: channel.close("feed_fd"))
-            stopped = exchange.until(started + timeout_seconds, grace_seconds, is_flood)
+            stopped = exchange.until(started + timeout_seconds, grace_seconds, is_flood, talk)
         finally:
             # The leader is not reaped yet, so that its number can be nobody else's.
             signal_group(process.pid)  # also when the caller is interrupted, or a sink raises
@@ -258,7 +265,9 @@ class _Exchange:
         self._pending[descriptor] = memoryview(data), close
         self._selector.register(descriptor, selectors.EVENT_WRITE)
 
-    def until(self, deadline: float, grace_seconds: float, is_flood: Callable[[], bool]) -> Stop:
+    def until(
+        self, deadline: float, grace_seconds: float, is_flood: Callable[[], bool], talk: Talk | None = None
+    ) -> Stop:
         """Exchange until the program has ended, or must be killed; return why it must.
 
         Something that it started may hold a pipe open after it: that is given a moment.
@@ -271,6 +280,8 @@ class _Exchange:
                 ended, end = True, now + LINGER_SECONDS
             if is_flood():
                 return "flood"
+            if talk is not None and not ended and not stopped and self._speak(talk):
+                stopped, end = "over", now + grace_seconds
             if now >= end:
                 # Either its children have had their moment, or it has had its grace: now it is killed.
                 if ended or stopped:
@@ -287,6 +298,19 @@ class _Exchange:
         end = time.monotonic() + LINGER_SECONDS
         while self._is_read() and time.monotonic() < end:
             self._step(_LOOK_SECONDS)
+
+    def _speak(self, talk: Talk) -> bool:
+        """Write what is said next, and return whether that was all: its input is closed then."""
+        assert self._process.stdin is not None
+        descriptor = self._process.stdin.fileno()
+        if descriptor in self._selector.get_map():
+            return False  # it has not read yet what was said before
+        said = talk()
+        if said is None:
+            self._process.stdin.close()
+        elif said:
+            self.write(descriptor, said, lambda: None)
+        return said is None
 
     def _has_ended(self) -> bool:
         """Return whether the program has ended, without reaping it."""

@@ -28,6 +28,8 @@ from interlock.gates.config_tables import (
     RoleConfig,
     RunConfig,
     ScheduleConfig,
+    SourceCall,
+    SourceConfig,
     Table,
     TicketsConfig,
     TreesConfig,
@@ -68,6 +70,7 @@ class Config(Table):
         agents: A table for each role: who answers for it.
         prices: What models cost, by `provider:model`.
         tickets: Budgets and scope of the ticket pipeline.
+        sources: Where tickets are kept, by name. Not part of the fingerprint, for they judge nothing.
         reservations: As the file says it; `interlock.reservations.settings` knows the keys and the defaults.
         notify: As the file says it; `interlock.notify.settings` knows the keys. Not part of the fingerprint, for it
             judges nothing.
@@ -90,6 +93,7 @@ class Config(Table):
     agents: Mapping[str, Plain] = field(default_factory=dict[str, Plain])
     prices: Mapping[str, PriceConfig] = field(default_factory=dict[str, PriceConfig])
     tickets: TicketsConfig = field(default_factory=TicketsConfig)
+    sources: Mapping[str, SourceConfig] = field(default_factory=dict[str, SourceConfig])
     reservations: Plain = field(default_factory=dict[str, Any])
     notify: Plain = field(default_factory=dict[str, Any])
     path: str = field(default="", init=False)
@@ -97,7 +101,7 @@ class Config(Table):
     def fingerprint(self) -> str:
         """Return the digest of every value that decides anything in a run; equal for equal policy."""
         values = asdict(self)
-        for name in ("path", "notify", "database", "workers", "schedule"):
+        for name in ("path", "notify", "database", "workers", "schedule", "sources"):
             del values[name]
         return fingerprint(values)
 
@@ -114,6 +118,9 @@ _MODELS: Final[Mapping[tuple[str, ...], type]] = {
     ("budget",): BudgetConfig,
     ("prices", "*"): PriceConfig,
     ("tickets",): TicketsConfig,
+    ("sources", "*"): SourceConfig,
+    ("sources", "*", "comment"): SourceCall,
+    ("sources", "*", "comments"): SourceCall,
     ("workers",): WorkersConfig,
     ("workers", "rates", "*"): RateConfig,
     ("schedule", "*"): ScheduleConfig,
@@ -193,7 +200,7 @@ def _checked(table: Plain, path: str) -> Config:
         raise ConfigError(tuple(_problem(path, each["loc"], each["type"], each["msg"]) for each in details)) from error
     others = (*faults(config.reservations), *notify_faults(config.notify))
     settings = (fault._replace(path=path) for fault in others)
-    if problems := (*_bad_patterns(config, path), *settings):
+    if problems := (*_bad_patterns(config, path), *_bad_sources(config, path), *settings):
         raise ConfigError(problems)
     # The class is frozen, and its own field `path` is none that a file may set.
     object.__setattr__(config, "path", path)
@@ -215,6 +222,45 @@ def _bad_patterns(config: Config, path: str) -> Iterator[Finding]:
         except TreeError as error:
             message = f"{error.message[:1].lower()}{error.message[1:]}"
             yield config_problem("CFG104", path, f"tickets.scope.{at}", message, error.fix)
+
+
+def _bad_sources(config: Config, path: str) -> Iterator[Finding]:
+    """Yield what is wrong with the tables of sources beyond the types of their values."""
+    for name, source in config.sources.items():
+        key, given = f"sources.{name}", [source.command is not None, bool(source.url), source.gh]
+        if not re.fullmatch(r"[a-z][a-z0-9_-]{0,39}", name):
+            text = "the name of a source is part of the ids of its tickets."
+            yield config_problem("CFG104", path, key, text, "Write small letters, digits, `-` and `_`, a letter first.")
+        if sum(given) != 1:
+            text = "a source has one of `command`, `url` and `gh = true`."
+            yield config_problem("CFG104", path, key, text, "Write one of them, and take the others out.")
+        if not source.gh and not source.tool:
+            fix = "Write `tool`: the tool of the server that returns a ticket."
+            yield config_problem("CFG104", path, f"{key}.tool", "the key `tool` is missing.", fix)
+        if source.url and not source.url.startswith(_ADDRESSES):
+            text = "the address cannot be used: the ticket, and the token, would be sent in the clear."
+            fix = "Write https://HOST/PATH; http:// only for 127.0.0.1, [::1] and localhost."
+            yield config_problem("CFG104", path, f"{key}.url", text, fix)
+        paths = {name: getattr(source, name) for name in ("id", "title", "text", "state", "link", "next")}
+        for word, text in paths.items():
+            if not re.fullmatch(_PATH, text):
+                fix = 'Write names with dots between them, such as "fields.summary" or "comments[*].body".'
+                yield config_problem("CFG104", path, f"{key}.{word}", f"{text!r:.80} is no path.", fix)
+        if source.repo and not re.fullmatch(r"[\w.-]+/[\w.-]+", source.repo):
+            yield config_problem("CFG104", path, f"{key}.repo", "it is no repository.", "Write OWNER/NAME.")
+        if source.write_back and not source.gh and (source.comment is None or source.comments is None):
+            text = "`write_back` needs the calls that add a comment and that list the comments."
+            fix = f"Write [{key}.comment] and [{key}.comments], each with `tool` and `arguments`."
+            yield config_problem("CFG104", path, f"{key}.write_back", text, fix)
+
+
+_PATH: Final = r"(?:(?:[^.\[\]]+|(?=\[))(?:\[(?:\d{1,6}|\*)\])*(?:\.(?!$)|$))*"
+"""What a path in an answer looks like."""
+_ADDRESSES: Final = (
+    "https://",
+    *(f"http://{host}{end}" for host in ("127.0.0.1", "[::1]", "localhost") for end in ":/"),
+)
+"""How an address begins to which a token may be sent."""
 
 
 def _problem(path: str, location: tuple[int | str, ...], kind: str, message: str) -> Finding:

@@ -57,8 +57,9 @@ class GateConfig(Table):
         grade: The weakest grade that a run accepts.
         timeout_seconds: How long the command may run.
         sealed: Whether the command judges an export instead of the agent's tree; default: in a git project.
-        product, tests, keep, setup, prepare, network, env, pass_env, cwd, junit, allow_failing, retries, heldout,
-            forbid_new: How it is sealed; see `gates.sealed.settings.Seal`.
+        product, tests, keep, setup, prepare, network, env, pass_env, cwd, junit, sarif, coverage, new_only,
+            min_changed_coverage, allow_failing, retries, heldout, forbid_new: How it is sealed; see
+            `gates.sealed.settings.Seal`.
     """
 
     title: str | None = None
@@ -80,6 +81,10 @@ class GateConfig(Table):
     pass_env: tuple[str, ...] | None = None
     cwd: str | None = None
     junit: str | None = None
+    sarif: str | None = None
+    coverage: str | None = None
+    new_only: bool | None = None
+    min_changed_coverage: Annotated[float, Interval(ge=0, le=100)] | None = None
     allow_failing: tuple[str, ...] | None = None
     retries: Annotated[int, Interval(ge=0, le=5)] | None = None
     heldout: str | None = None
@@ -243,6 +248,69 @@ class PriceConfig(Table):
     input: Price
     output: Price
     cached_input: Price | None = None
+
+
+@dataclass(frozen=True)
+class SourceCall(Table):
+    """`[sources.NAME.comment]` and `[sources.NAME.comments]`: a call of a tool of the source.
+
+    Args:
+        tool: Its name.
+        arguments: Its arguments. In their texts `{id}` is the id of the ticket, `{text}` the comment, `{cursor}` where
+            the next page begins; `{number}` and `{page}` alone are the id, and the page from 1, as numbers.
+        next: Where in the answer the cursor of the next page is.
+    """
+
+    tool: Annotated[str, MinLen(1)]
+    arguments: Plain = field(default_factory=dict[str, Any])
+    next: str = ""
+
+
+@dataclass(frozen=True)
+class SourceConfig(Table):
+    """`[sources.NAME]`: where tickets are kept: an MCP server, or GitHub by the program `gh`.
+
+    A path says where in an answer something is: names with dots between them, `[0]` an entry of a list, `[*]` each.
+
+    Args:
+        command: The program of an MCP server and its arguments; no shell.
+        url: The address of an MCP server.
+        gh: Whether the source is GitHub by the program `gh`, which needs no other key.
+        repo: With `gh`, OWNER/NAME of the repository; default: that of the checkout.
+        pass_env: Names of variables that the program gets besides PATH, HOME and such.
+        api_key_env: The variable with the token that is sent to `url`.
+        tool: The tool that returns a ticket.
+        arguments: Its arguments; see `SourceCall`.
+        next: Where in its answer the cursor of the next page is; the texts of all pages are joined.
+        id: The path of the ticket's id; default: as it was asked for.
+        title: The path of its title; default: its id.
+        text: The path of its text.
+        state: The path of its state.
+        link: The path of its address.
+        write_back: Whether the end of a run is said in a comment.
+        comment: The call that adds a comment.
+        comments: The call that lists the comments.
+        report: The address of a run's report, in comments, with `{run}` and `{head}`.
+    """
+
+    command: Argv | None = None
+    url: str = ""
+    gh: bool = False
+    repo: str = ""
+    pass_env: tuple[Annotated[str, MinLen(1)], ...] = ()
+    api_key_env: str = ""
+    tool: str = ""
+    arguments: Plain = field(default_factory=dict[str, Any])
+    next: str = ""
+    id: str = ""
+    title: str = ""
+    text: str = ""
+    state: str = ""
+    link: str = ""
+    write_back: bool = False
+    comment: SourceCall | None = None
+    comments: SourceCall | None = None
+    report: str = ""
 
 
 @dataclass(frozen=True)

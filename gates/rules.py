@@ -1,7 +1,7 @@
 """The rules of this package as rows: evidence files (EVD) and a task's roster and gates (TSK).
 
 The codes are stable. `EVD50x`-`EVD51x` reading, `EVD52x` images, `EVD53x` console logs, `EVD54x` accessibility
-reports, `EVD55x` reviews and command logs, `EVD56x` whose evidence it is, `EVD57x`-`EVD59x` sealed gates, `TSK7xx`
+reports, `EVD55x` reviews and command logs, `EVD56x` whose evidence it is, `EVD57x`-`EVD60x` sealed gates, `TSK7xx`
 whether a task can ever be approved.
 """
 
@@ -128,6 +128,14 @@ _ROWS: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
         "EVD584": (
             "A sealed command, and those of `prepare`, end with status 0, or the failing tests are allowed",
             "Read the end of the log: a build, a coverage threshold, a plugin or a step after the tests failed.",
+        ),
+        "EVD600": (
+            "A checker reports no error or warning; with `new_only`, none that the base does not have",
+            "Correct what it reports, at the place that is named.",
+        ),
+        "EVD601": (
+            "So many per cent of the changed lines ran as `min_changed_coverage` asks for",
+            "Add tests that run these lines. A file that the report does not name counts as one that did not run.",
         ),
         "EVD595": (
             "A test that fails is not flaky on the base",

@@ -9,19 +9,28 @@ from interlock.core.exports import lazy_exports
 
 # isort: off
 if TYPE_CHECKING:
+    from interlock.graph.approved import ApprovedCommits, verify_approved
+    from interlock.graph.attest import Attested, load_public_key, load_signer, make_bundle, verify_bundle
     from interlock.graph.daily import log_of
     from interlock.graph.diagram import pipeline_mermaid, status_mermaid, transition_table
     from interlock.graph.ending import Prunable, abandon, abandon_ticket, ended_runs, prunable, prune
     from interlock.graph.ending import prune_trees
-    from interlock.graph.engine.folder import find_run, list_runs, runs_of, journal_path, journal_run, snapshots_path
-    from interlock.graph.engine.folder import LANDED, journal_of, state_dir
+    from interlock.graph.engine.folder import find_run, is_run_id, list_runs, runs_of, journal_path
+    from interlock.graph.engine.folder import LANDED, journal_of, journal_run, snapshots_path, state_dir
     from interlock.graph.engine.legs import QUEUES, await_legs, workers_alive
-    from interlock.graph.errors import ANSWER, CODES as RUN_CODES, COMMENT, GraphError, RULES as RUN_RULES, TREE
+    from interlock.graph.errors import ANSWER, CODES as RUN_CODES, COMMENT, EVENT, GraphError, RULES as RUN_RULES, TREE
     from interlock.graph.errors import RunBusyError, RunDamagedError, TaskError, UnknownRunError
+    from interlock.graph.from_journal import explain_from_journal, find_in_journal, findings_of
+    from interlock.graph.from_journal import journal_summaries
     from interlock.graph.landing.land import land
     from interlock.graph.landing.lander import Landing
+    from interlock.graph.landing.pull_request import PullRequest, follow_pull, rework_pull
     from interlock.graph.landing.queue import Queued, hold, move, queue_of
     from interlock.graph.landing.work import commit_run
+    from interlock.graph.task.ticket_inputs import with_files
+    from interlock.graph.sources.ticket import Fetched, answers, fetch, known_source
+    from interlock.graph.sources.task_file import new_task
+    from interlock.graph.merge_result import JudgedGate, JudgedMerge, judge_merge, merged
     from interlock.graph.task.apart import Start, start_apart
     from interlock.graph.task.background import Drives
     from interlock.graph.task.build import task_graph
@@ -30,7 +39,7 @@ if TYPE_CHECKING:
     from interlock.graph.task.clone import commit_of_changes, target_commit, unsaved
     from interlock.graph.task.comments import Comment, comments, comments_go_to
     from interlock.graph.task.explain import Wait, explain_run, explanation_text, run_summary, status_text, tree_after
-    from interlock.graph.task.kept_evidence import EvidenceCheck, check_evidence, present_path
+    from interlock.graph.task.kept_evidence import EvidenceCheck, check_evidence, kept_bytes, present_path
     from interlock.graph.task.machine import AgentOutcome, Outcome, UNANSWERED, failed_gates, outcome_of, route
     from interlock.graph.task.policy import Policy, key_variables, make_policy
     from interlock.graph.task.preflight import preflight, prepare
@@ -39,10 +48,11 @@ if TYPE_CHECKING:
     from interlock.graph.task.record import policy_changes
     from interlock.graph.task.restoring import restoring
     from interlock.graph.task.roster import staffed, vacant_roles
-    from interlock.graph.task.runs import RunView, answer_question, comment, drive, keep_files, start_run, view_run
+    from interlock.graph.task.runs import RunView, answer_question, comment, comment_end, drive, keep_files, start_run
+    from interlock.graph.task.runs import view_run
     from interlock.graph.task.scope_leases import blocker_text, give_up
-    from interlock.graph.task.sealing import base_faults, base_of, case_of, checked_base, frozen_of, in_git
-    from interlock.graph.task.sealing import products_of, sealing_error
+    from interlock.graph.task.sealing import base_faults, base_of, case_of, frozen_of, in_git
+    from interlock.graph.task.sealing import judged_on_base, products_of
     from interlock.graph.task.state import Answered, CollectedEvidence, Event
     from interlock.graph.task.store import RunStore, no_task_run
     from interlock.graph.task.task import PLACEHOLDER, Task, load_task, task_from_mapping
@@ -72,6 +82,7 @@ __all__ = [
     "CANDIDATE",
     "CHOSEN",
     "COMMENT",
+    "EVENT",
     "LANDED",
     "MINIMAL_FIELDS",
     "PLACEHOLDER",
@@ -88,13 +99,18 @@ __all__ = [
     "AgentOutcome",
     "AnswerKind",
     "Answered",
+    "ApprovedCommits",
+    "Attested",
     "CollectedEvidence",
     "Comment",
     "Drives",
     "Event",
     "EvidenceCheck",
+    "Fetched",
     "GraphError",
     "HandOver",
+    "JudgedGate",
+    "JudgedMerge",
     "Landing",
     "MinimalResponse",
     "MinimalTicket",
@@ -103,6 +119,7 @@ __all__ = [
     "PipelineSpec",
     "Policy",
     "Prunable",
+    "PullRequest",
     "Question",
     "Queued",
     "RunBusyError",
@@ -127,6 +144,7 @@ __all__ = [
     "agents_at_work",
     "all_summaries",
     "answer_question",
+    "answers",
     "await_legs",
     "base_faults",
     "base_of",
@@ -135,8 +153,8 @@ __all__ = [
     "candidates_of",
     "case_of",
     "check_evidence",
-    "checked_base",
     "comment",
+    "comment_end",
     "comments",
     "comments_go_to",
     "commit_of_changes",
@@ -146,32 +164,48 @@ __all__ = [
     "earlier",
     "earlier_runs",
     "ended_runs",
+    "explain_from_journal",
     "explain_run",
     "explain_ticket",
     "explanation_text",
     "failed_gates",
+    "fetch",
+    "find_in_journal",
     "find_run",
     "find_ticket_run",
+    "findings_of",
+    "follow_pull",
     "frozen_of",
     "give_up",
     "green_of",
     "hand_overs",
     "hold",
     "in_git",
+    "is_run_id",
     "journal_of",
     "journal_path",
     "journal_run",
+    "journal_summaries",
+    "judge_merge",
+    "judged_on_base",
     "keep_choice",
     "keep_files",
+    "kept_bytes",
     "key_variables",
+    "known_source",
     "land",
     "list_runs",
+    "load_public_key",
+    "load_signer",
     "load_task",
     "log_of",
+    "make_bundle",
     "make_policy",
+    "merged",
     "migrate",
     "move",
     "needed",
+    "new_task",
     "no_task_run",
     "outcome_of",
     "overview",
@@ -190,11 +224,11 @@ __all__ = [
     "put_back_of",
     "queue_of",
     "restoring",
+    "rework_pull",
     "roles_sql",
     "route",
     "run_summary",
     "runs_of",
-    "sealing_error",
     "set_up",
     "setup_sql",
     "snapshots_path",
@@ -215,8 +249,11 @@ __all__ = [
     "tree_after",
     "unsaved",
     "vacant_roles",
+    "verify_approved",
+    "verify_bundle",
     "verify_journal",
     "view_run",
+    "with_files",
     "work",
     "work_text",
     "workers_alive",

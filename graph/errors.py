@@ -88,6 +88,7 @@ REMOTE: Final = "RUN653"
 NO_DATABASE: Final = "RUN654"
 IN_CHECKOUT: Final = "RUN655"
 NOT_MOVED: Final = "RUN656"
+NO_RECORD: Final = "RUN660"
 DEFECT: Final = "RUN690"
 TARGET: Final = "LND701"
 UNLANDABLE: Final = "LND702"
@@ -98,6 +99,19 @@ LOCAL: Final = "LND706"
 GIT: Final = "LND707"
 BRANCH: Final = "LND708"
 QUEUE: Final = "LND709"
+SOURCE_SETUP: Final = "SRC101"
+SOURCE_LOGIN: Final = "SRC102"
+SOURCE_UNKNOWN: Final = "SRC103"
+SOURCE_BUSY: Final = "SRC104"
+SOURCE_ANSWER: Final = "SRC105"
+PR_BRANCH: Final = "PRQ101"
+PR_STATE: Final = "PRQ102"
+LOOSENED: Final = "LND711"
+NO_GATES: Final = "LND712"
+EVENT: Final = "LND713"
+BUNDLE: Final = "ATT801"
+UNATTESTABLE: Final = "ATT802"
+KEY: Final = "ATT803"
 
 CODES: Final = rules(
     {
@@ -161,6 +175,10 @@ CODES: Final = rules(
             "A project that moves into a database has runs that are over, and the same heads there as here.",
             "Take the runs that are named to their end, or end them: `interlock abandon RUN`. Then do it again.",
         ),
+        NO_RECORD: (
+            "Commits are held against a journal that says what was APPROVED.",
+            "Commit artifacts/interlock/events.jsonl with the work, and fetch the whole history.",
+        ),
         DEFECT: (
             "The orchestrator's own envelope is valid; that it is not is a defect of Interlock, never of an agent.",
             "Report it with the findings; after an upgrade `interlock resume RUN` goes on.",
@@ -197,9 +215,65 @@ CODES: Final = rules(
             "The branch of `interlock commit RUN` is a new one, or has that commit.",
             "Give the branch that is there another name: `git branch -m`.",
         ),
+        BUNDLE: (
+            "A bundle proves that a commit was APPROVED, in the form in which it was written and signed.",
+            "Get the bundle anew from who made it; compare the name of the commit and the key.",
+        ),
+        UNATTESTABLE: (
+            "What is attested is an approved run whose records are whole, and a commit with its tree.",
+            "Do what the message says; `interlock verify` and `interlock verify --approved` look at both.",
+        ),
+        KEY: (
+            "Attestations are signed and verified with an Ed25519 key, by the libraries of the extra `attest`.",
+            "Make a key with `ssh-keygen -t ed25519`; install the extra: pip install './interlock[attest]'",
+        ),
+        LOOSENED: (
+            "What decides a gate changes with a person's word: tests, their settings, interlock.toml.",
+            "Take the change back, or have a person pass `--may-change PATTERN` to `interlock ci`.",
+        ),
+        NO_GATES: (
+            "The base of a branch has a sealed gate, by which its merge result is judged.",
+            "Commit interlock.toml with a command gate to the base.",
+        ),
+        EVENT: (
+            "What `interlock ci` runs for is a pull request, a merge queue or a push, with its base in the clone.",
+            "Do what the message says; `--base REV` names a base by hand.",
+        ),
         QUEUE: (
             "What is held or moved in the queue is a run that waits in it.",
             "`interlock queue` lists them with their places.",
+        ),
+        SOURCE_SETUP: (
+            "A source that is named has a table, and its program or server is there.",
+            "Correct [sources.NAME]; install what the message names; `interlock source show NAME:ID` tries it.",
+        ),
+        SOURCE_LOGIN: (
+            "A source takes the key that it is called with.",
+            "Put a new key into the variable that the message names, or sign in: `gh auth login`.",
+        ),
+        SOURCE_UNKNOWN: (
+            "A source has the ticket that is named.",
+            "Write the id as the tracker does, behind the name of the source: `jira:ABC-12`.",
+        ),
+        SOURCE_BUSY: (
+            "A source answers in time, and refuses nothing.",
+            "Do what the message quotes of it, or try again later.",
+        ),
+        SOURCE_ANSWER: (
+            "An answer of a source has a text at the paths of its table, and is not too large.",
+            "`interlock source show NAME:ID --raw` prints what it answers; correct the paths.",
+        ),
+        "SRC106": (
+            "Only a run that has ended, of a ticket of a source with `write_back`, is said in a comment.",
+            "Set `write_back = true` in the table of the source, or wait for the end of the run.",
+        ),
+        PR_BRANCH: (
+            "The branch of a pull request has the commits that were pushed for its runs, and no others.",
+            "Merge by hand what others pushed, or close the pull request and open a new one.",
+        ),
+        PR_STATE: (
+            "A pull request is of an APPROVED run, and a rework is of one that is open and has objections.",
+            "`interlock explain RUN` says where the run is, `interlock pr RUN` where its pull request is.",
         ),
     }
 )
@@ -312,6 +386,16 @@ ALTERED: Final = error_rule(
     bad="artifacts/reports/HELLO-001/1/tests.log, overwritten by a later command",
 )
 
+UNAPPROVED: Final = error_rule(
+    code="RUN661",
+    title="The tree of a commit is one that was APPROVED, where that is asked for.",
+    source="Interlock: an approval is of one tree, byte by byte",
+    remedy="Deliver what was approved: `interlock commit RUN`, of a run that began without uncommitted changes. Of a "
+    "merge, or the work of a person, only gates that run again say something: `interlock ci`.",
+    good="the commit that `interlock commit RUN` makes",
+    bad="that commit, amended by hand",
+)
+
 RULES: Final[tuple[Rule, ...]] = (
     UNCHANGED_TREE,
     NO_OUTCOME,
@@ -324,6 +408,7 @@ RULES: Final[tuple[Rule, ...]] = (
     SCOPE,
     TABLES,
     ALTERED,
+    UNAPPROVED,
 )
 """Every rule of runs, with examples."""
 

@@ -56,7 +56,7 @@ RULES: Final = rules(
         ),
         "JRN741": (
             "A copy of the journal is what the database has.",
-            "Run `interlock verify`: it says where they differ. Move the file aside, and it is copied anew.",
+            "Before the project moves: `interlock migrate --to ADDRESS`. Else move the file aside: it is copied anew.",
         ),
         "JRN742": (
             "A journal is put into a database that has no other lines.",

@@ -57,7 +57,7 @@ def main(arguments: Sequence[str]) -> None:
     """Set up what the arguments name: one of the steps, or a program of npm."""
     steps = {"packages": packages, "browser": browser, "clients": clients, "langgraph": langgraph, "sandbox": sandbox}
     steps["database"] = database
-    steps |= {name: partial(program, name) for name in ("claude", "codex", "gemini", "jest", "vitest")}
+    steps |= {path.name: partial(program, path.name) for path in sorted(PROGRAM_LOCKS.glob("*"))}
     if not arguments or any(name not in steps for name in arguments):
         _stop(f"say what to prepare: {', '.join(steps)}", f"run `sh scripts/prepare {' '.join(steps)}`")
     with _alone():

@@ -29,6 +29,7 @@ from interlock.validate_envelope import main as validate_envelope
 
 PREFIXES: Final = {
     "AGT": "Agents and runners",
+    "ATT": "Attestations",
     "CFG": "Configuration",
     "CLI": "Files that `validate-envelope` reads",
     "COL": "Collectors and commands of gates",
@@ -43,9 +44,11 @@ PREFIXES: Final = {
     "MAN": "Manifests of evidence",
     "MCP": "MCP messages and calls",
     "NTF": "Notifications",
+    "PRQ": "Pull requests",
     "RSV": "Reservations",
     "RUN": "Runs",
     "SEAL": "Sealed gates",
+    "SRC": "Sources of tickets",
     "STG": "Stages of a ticket",
     "TKT": "Tickets",
     "TOK": "Tokens",

@@ -8,16 +8,14 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
+from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 from interlock.core.text import whole
 from interlock.gates import EvidenceFile, GateError, read_evidence, read_manifest
-from interlock.graph import present_path
+from interlock.graph import kept_bytes, present_path
 from interlock.journal import Entry
 
 Change: TypeAlias = Literal["new", "fixed", "same"]
-
-OBJECTS: Final = "artifacts/interlock/objects"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,13 +118,7 @@ def cited(entries: Iterable[Entry]) -> dict[str, File]:
 
 def read(root: Path, file: File) -> bytes | None:
     """Return the bytes of a file as they were judged; None when nothing has that digest any more."""
-    kept = f"{OBJECTS}/{file.sha256[:2]}/{file.sha256}"
-    # The kept copy first: the file itself may have been written again since.
-    for place in (lambda: kept, lambda: present_path(root, file.path, file.sha256)):  # the second one reads files
-        found = read_evidence(root, place())
-        if isinstance(found, EvidenceFile) and found.sha256 == file.sha256:
-            return found.data
-    return None
+    return kept_bytes(root, file.path, file.sha256)
 
 
 def is_in_place(root: Path, file: File) -> bool:

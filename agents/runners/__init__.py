@@ -7,6 +7,10 @@ from typing import Any
 
 from interlock.agents.ask import REMOTE, AgentConfigError, Remote, Runner, remote_request
 from interlock.agents.role_file import read_role
+from interlock.agents.runners.acp import AcpRunner
+from interlock.agents.runners.acp_agents import KEYS as ACP_KEYS
+from interlock.agents.runners.acp_agents import PREFIX as ACP
+from interlock.agents.runners.acp_agents import read_agent
 from interlock.agents.runners.command import CommandRunner
 from interlock.agents.runners.command_table import KEYS as COMMAND_KEYS
 from interlock.agents.runners.command_table import read_command
@@ -18,7 +22,7 @@ from interlock.agents.tables import Table, Text
 from interlock.agents.usage import Limits, Price
 from interlock.core.text import closest
 
-__all__ = ["CommandRunner", "PythonRunner", "ReplayRunner", "make_runner", "remote_request"]
+__all__ = ["AcpRunner", "CommandRunner", "PythonRunner", "ReplayRunner", "make_runner", "remote_request"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,7 @@ RUNNER_KEYS: dict[str, tuple[str, ...]] = {
     "command": COMMAND_KEYS,
     "replay": ("script",),
     "remote": (),
+    ACP: ACP_KEYS,
     PREFIX: (),
 }
 """What each runner's table may hold besides."""
@@ -81,6 +86,8 @@ def make_runner(
         return ReplayRunner(folder / table.read(ReplayTable, RUNNER_KEYS[kind]).script)
     if kind == "command":
         return CommandRunner(read_command(table, Path(root)), prices)
+    if kind == ACP:
+        return AcpRunner(read_agent(table, common.runner.removeprefix(ACP), Path(root)), prices)
     if kind == "chat":
         asked = read_model(table)
         price = (prices or {}).get(asked.model)
@@ -99,12 +106,13 @@ def make_runner(
 
 
 def _kind(table: Table, name: str) -> str:
-    choices = ", ".join(f'`"{name}"`' for name in RUNNER_KEYS if name != PREFIX) + ' or `"python:module:function"`'
+    plain = [known for known in RUNNER_KEYS if known not in (ACP, PREFIX)]
+    choices = ", ".join(f'`"{known}"`' for known in plain) + ', `"acp:agent"` or `"python:module:function"`'
     if not name:
         raise table.error("runner", "the role has no runner", f"Add `runner = …` with {choices}.")
-    kind = PREFIX if name.startswith(PREFIX) else name
+    kind = next((prefix for prefix in (ACP, PREFIX) if name.startswith(prefix)), name)
     if kind not in RUNNER_KEYS:
-        near = closest(name, [known for known in RUNNER_KEYS if known != PREFIX])
+        near = closest(name, plain)
         fix = f'Write `runner = "{near}"`.' if near else f"Write {choices}."
         raise table.error("runner", f"there is no runner `{name}`", fix)
     return kind

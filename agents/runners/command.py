@@ -22,7 +22,7 @@ _SHOWN_CHARS: Final = 1000
 _DOING_CHARS: Final = 120
 
 
-class _SpentError(Exception):
+class SpentError(Exception):
     """A limit is reached while the program works: it is ended."""
 
 
@@ -49,14 +49,14 @@ class CommandRunner:
         """
         command, began, limit = self._command, time.monotonic(), ask.limits.seconds
         form = STREAMS.get(command.form)
-        stream = None if form is None else form(_watching(ask, began), self._prices, command.model)
+        stream = None if form is None else form(watching(ask, began), self._prices, command.model)
         stopped = ""
         # In the tree of the run it goes with the tree, should this process be killed.
         place = None if ask.sandbox is None else ask.sandbox.clients
         with tempfile.TemporaryDirectory(prefix="interlock-ask-", dir=place) as folder:
             try:
                 ended = self._run(ask, stream, folder)
-            except _SpentError as spent:
+            except SpentError as spent:
                 ended, stopped = Ended(-signal.SIGKILL, time.monotonic() - began), str(spent)
         if ended.timed_out and limit is not None and limit < command.timeout_seconds:
             stopped = Limits(seconds=limit).spent(Usage(seconds=ended.seconds))
@@ -78,7 +78,7 @@ class CommandRunner:
 
         Raises:
             RunnerError: It cannot be started.
-            _SpentError: A limit is reached.
+            SpentError: A limit is reached.
         """
         command, limit = self._command, ask.limits.seconds
         words = _words(ask, command, Path(folder))
@@ -87,16 +87,14 @@ class CommandRunner:
         lines = command_lines(ask.commands.values()) if ask.step == "build" else ()
         if command.permit is not None and lines:
             argv += command.permit(lines, Path(folder))
-        environment = environment_of(command.environment) | ask.environment | ask.own_mark
         if ask.sandbox is not None:
-            environment |= ask.sandbox.environment | _own_state(ask.sandbox.clients, command)
             argv = [*ask.sandbox.words, "--ro-bind", folder, folder, "--chdir", ask.root, "--", *argv]
         try:
             return capture(
                 argv,
                 stdin=fill(command.stdin, words).encode("utf-8", "surrogatepass"),
                 cwd=Path(ask.root),
-                env=environment,
+                env=environment_for(ask, command),
                 timeout_seconds=command.timeout_seconds if limit is None else min(command.timeout_seconds, limit),
                 at_start=ask.at_work,
                 seen=None if stream is None else stream.feed,
@@ -109,8 +107,15 @@ class CommandRunner:
             ask.at_work(None)
 
 
-def _watching(ask: Ask, began: float) -> Callable[[Stream], None]:
-    """Return what reports each event, and raises `_SpentError` before a model is asked for which nothing is left."""
+def environment_for(ask: Ask, command: Command) -> dict[str, str]:
+    """Return the variables of a program that does the work, in the sandbox of the ask where there is one."""
+    given = environment_of(command.environment) | ask.environment | ask.own_mark
+    box = ask.sandbox
+    return given if box is None else given | box.environment | _own_state(box.clients, command)
+
+
+def watching(ask: Ask, began: float) -> Callable[[Stream], None]:
+    """Return what reports each event, and raises `SpentError` before a model is asked for which nothing is left."""
     said = "", Usage(usd=None)
 
     def heard(stream: Stream) -> None:
@@ -126,25 +131,25 @@ def _watching(ask: Ask, began: float) -> Callable[[Stream], None]:
             # Money that no event has named yet stops nobody: some programs name it at the end.
             used = replace(used, seconds=time.monotonic() - began, usd=used.usd or 0.0)
             if stopped := ask.limits.spent(used):
-                raise _SpentError(stopped)
+                raise SpentError(stopped)
 
     return heard
 
 
 def _own_state(folder: str, command: Command) -> dict[str, str]:
-    """Return the variable that names the state folder of a client in a sandbox, made on first use.
+    """Return the variables that name the state folders of a client in a sandbox, made on first use.
 
     The files of the person's own are copied, by which the client knows who uses it; no folders, which hold sessions.
     """
-    named = os.environ.get(command.state_variable)
-    top = Path(folder, command.state_variable)
-    for source, place in () if top.exists() else command.state.items():
-        own, mine = top / place, Path(named, place) if named else Path(source).expanduser()
-        own.mkdir(parents=True, mode=0o700, exist_ok=True)
-        for path in mine.iterdir() if mine.is_dir() else [mine]:
-            if path.is_file():
-                shutil.copy2(path, own / path.name)
-    return {command.state_variable: os.fspath(top)} if command.state else {}
+    for variable, sources in command.state.items():
+        named, top = os.environ.get(variable), Path(folder, variable)
+        for source, place in () if top.exists() else sources.items():
+            own, mine = top / place, Path(named, place) if named else Path(source).expanduser()
+            own.mkdir(parents=True, mode=0o700, exist_ok=True)
+            for path in mine.iterdir() if mine.is_dir() else [mine]:
+                if path.is_file():
+                    shutil.copy2(path, own / path.name)
+    return {variable: os.fspath(Path(folder, variable)) for variable in command.state}
 
 
 def _words(ask: Ask, command: Command, folder: Path) -> dict[str, str]:
@@ -172,24 +177,24 @@ def fill(text: str, words: Mapping[str, str]) -> str:
 def _problem(program: str, ended: Ended, command: Command, read: Answer | Unreadable) -> tuple[str, str] | None:
     """Return why a program gave no answer, and the fix; None when it gave one."""
     if ended.stopped == "timeout":
-        message = f"{program} gave no answer within {command.timeout_seconds:g} s and was ended{_tail(ended)}"
+        message = f"{program} gave no answer within {command.timeout_seconds:g} s and was ended{last_words(ended)}"
         return message, "Give it more `timeout_seconds`, or see by hand what it waits for."
     if ended.stopped == "flood":
         return f"{program} printed more than {MAX_OUTPUT_BYTES} bytes and was ended", "Let it print its answer alone."
     if ended.status != 0:
         how = f"was ended by signal {-ended.status}" if ended.status < 0 else f"ended with status {ended.status}"
         # What it reports in its own form comes first: standard error may hold other warnings.
-        own = f". It said: {redact(read.said)}" if isinstance(read, Unreadable) and read.said else _tail(ended)
+        own = f". It said: {redact(read.said)}" if isinstance(read, Unreadable) and read.said else last_words(ended)
         if not own and isinstance(read, Unreadable):
             own = f"; of its output, {redact(read.why)}"
         return f"{program} {how}{own}", "Run it by hand in this folder, and fix what it says."
     if isinstance(read, Unreadable):
         fix = 'Fix what it says, or read the output as it is with `output = "text"`.'
-        return f"the output of {program} is no answer: {redact(read.why)}{_tail(ended)}", fix
+        return f"the output of {program} is no answer: {redact(read.why)}{last_words(ended)}", fix
     return None
 
 
-def _tail(ended: Ended) -> str:
+def last_words(ended: Ended) -> str:
     """Return the last lines of the program's error output, for a message."""
     # Half a key would not be known as one, so that keys go before anything is cut.
     text = redact((ended.complaints or ended.output[-TAIL_BYTES:]).decode("utf-8", "replace")).strip()

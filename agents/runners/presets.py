@@ -28,8 +28,8 @@ class Command:
         form: How its output is written.
         environment: Names of the variables that it is given; `*` at the end stands for any ending.
         permit: Returns the arguments that let a build role run the task's commands; None when none are needed.
-        state_variable: The variable that names another folder for the client's settings and the proof of who uses it.
-        state: Where they are without it: files, and folders of files, each with its place below that folder.
+        state: Variables that name other folders for the client's settings and the proof of who uses it, and for each
+            where those are without it: files, and folders of files, with their places below that folder.
         timeout_seconds: How long it may take.
         model: What `{model}` is.
     """
@@ -42,8 +42,7 @@ class Command:
     form: Form = "text"
     environment: tuple[str, ...] = ()
     permit: Permit | None = None
-    state_variable: str = ""
-    state: Mapping[str, str] = field(default_factory=dict[str, str])
+    state: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
     timeout_seconds: int = 1800
     model: str = ""
 
@@ -99,8 +98,7 @@ PRESETS: Final[Mapping[str, Command]] = {
         form="claude",
         environment=("ANTHROPIC_*", "CLAUDE_*", "AWS_*", "DISABLE_*"),
         permit=allow_in_claude,
-        state_variable="CLAUDE_CONFIG_DIR",
-        state={"~/.claude": "", "~/.claude.json": ""},
+        state={"CLAUDE_CONFIG_DIR": {"~/.claude": "", "~/.claude.json": ""}},
     ),
     "codex": Command(
         argv=("codex", "exec", "--json", "--skip-git-repo-check"),
@@ -112,8 +110,7 @@ PRESETS: Final[Mapping[str, Command]] = {
         stdin=WHOLE,
         form="codex",
         environment=("OPENAI_*", "CODEX_*"),
-        state_variable="CODEX_HOME",
-        state={"~/.codex": ""},
+        state={"CODEX_HOME": {"~/.codex": ""}},
     ),
     "gemini": Command(
         argv=("gemini", "--output-format", "stream-json"),
@@ -124,7 +121,6 @@ PRESETS: Final[Mapping[str, Command]] = {
         form="gemini",
         environment=("GEMINI_*", "GOOGLE_*"),
         permit=allow_in_gemini,
-        state_variable="GEMINI_CLI_HOME",
-        state={"~/.gemini": ".gemini"},
+        state={"GEMINI_CLI_HOME": {"~/.gemini": ".gemini"}},
     ),
 }

@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from math import inf
-from typing import Any, ClassVar, Final, Literal, NamedTuple, TypeAlias, cast
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 
 from interlock.agents.ask import Answer
 from interlock.agents.usage import Price, Usage, total
@@ -44,11 +44,12 @@ class Stream(ABC):
         model: The model that was asked for, whose price counts where the events name none.
 
     Attributes:
+        provider: The provider whose prices count.
         doing: The tool that was called last, and on what; empty once the model has said something.
         asks_next: Whether a tool has ended, so that the model is asked again.
     """
 
-    provider: ClassVar[str]
+    provider = ""
 
     def __init__(
         self,
@@ -57,7 +58,8 @@ class Stream(ABC):
         model: str = "",
     ) -> None:
         self.doing, self.asks_next = "", True
-        self.calls = self.tool_calls = 0
+        self.calls = 0
+        self.tool_calls: int = 0
         self.model = ""
         self._heard, self._prices, self._asked_for = heard, prices or {}, model
         # Of each part of the work what it spent; tools that have begun; money that the program names itself.
@@ -84,7 +86,7 @@ class Stream(ABC):
         for line in lines:
             whole = bytes(self._line + line)
             self._line.clear()
-            if row := _object(_json(whole)):
+            if row := object_of(_json(whole)):
                 self._read(row)
                 self._heard(self)
             else:
@@ -121,11 +123,11 @@ class Stream(ABC):
     def _spends(self, key: str, model: str, used: Mapping[str, Any]) -> None:
         """Note the tokens of a part of the work; what is said again of the same part replaces what was."""
         # Claude Code counts cached ones apart, and they are sent all the same.
-        cached = _number(used, "cache_read_input_tokens")
-        sent = _number(used, "input_tokens") + _number(used, "cache_creation_input_tokens") + cached
-        cached += _number(used, "cached_input_tokens") + _number(used, "cached")
+        cached = number_of(used, "cache_read_input_tokens")
+        sent = number_of(used, "input_tokens") + number_of(used, "cache_creation_input_tokens") + cached
+        cached += number_of(used, "cached_input_tokens") + number_of(used, "cached")
         # Hidden reasoning of Gemini is in the total alone.
-        written = max(_number(used, "output_tokens"), _number(used, "total_tokens") - sent)
+        written = max(number_of(used, "output_tokens"), number_of(used, "total_tokens") - sent)
         prices = (self._prices.get(f"{self.provider}:{name}") for name in (model, self._asked_for))
         price = next(filter(None, prices), None)
         usd = None if price is None else price.usd(sent, written, min(sent, cached))
@@ -142,7 +144,7 @@ class _Claude(Stream):
     def _read(self, row: Mapping[str, Any]) -> None:
         match row.get("type"):
             case "assistant":
-                self._message(_object(row.get("message")))
+                self._message(object_of(row.get("message")))
             case "user":
                 self.asks_next, self.doing = True, ""
             case "result":
@@ -153,19 +155,19 @@ class _Claude(Stream):
     def _message(self, message: Mapping[str, Any]) -> None:
         self.asks_next, self.doing = False, ""
         # Each block of a message is an event, with the id and the tokens of the whole.
-        self._spends(str(message.get("id")), str(message.get("model")), _object(message.get("usage")))
+        self._spends(str(message.get("id")), str(message.get("model")), object_of(message.get("usage")))
         self.calls = len(self._spent)
-        for block in _objects(message.get("content")):
+        for block in objects_of(message.get("content")):
             if block.get("type") == "tool_use":
-                self._uses(block.get("name"), _object(block.get("input")))
+                self._uses(block.get("name"), object_of(block.get("input")))
 
     def _result(self, row: Mapping[str, Any]) -> None:
-        self.calls = self.calls or max(1, _number(row, "num_turns"))
+        self.calls = self.calls or max(1, number_of(row, "num_turns"))
         self.asks_next = False
-        models = list(_object(row.get("modelUsage")))
+        models = list(object_of(row.get("modelUsage")))
         self.model = models[0] if len(models) == 1 else ""
         self._spent.clear()
-        self._spends("", self.model, _object(row.get("usage")))
+        self._spends("", self.model, object_of(row.get("usage")))
         cost, result = row.get("total_cost_usd"), row.get("result")
         # What is no amount of money, as JSON's NaN, would reach no limit: it counts as unknown.
         self._usd = float(cost) if isinstance(cost, (int, float)) and 0 <= cost < inf else None
@@ -183,14 +185,14 @@ class _Codex(Stream):
     provider = "openai"
 
     def _read(self, row: Mapping[str, Any]) -> None:
-        item = _object(row.get("item"))
+        item = object_of(row.get("item"))
         match row.get("type"), item.get("type"):
             case ("item.started" | "item.completed" as when, str(what)) if what in _CODEX_TOOLS:
                 # Some tools are reported only when they have ended.
                 if str(item.get("id")) not in self._begun:
                     self._begun.add(str(item.get("id")))
                     self._spoke()
-                    subjects = (_object(item.get("arguments")), *_objects(item.get("changes")), item)
+                    subjects = (object_of(item.get("arguments")), *objects_of(item.get("changes")), item)
                     self._uses(_CODEX_TOOLS[what] or item.get("tool"), next(filter(None, subjects)))
                 self.asks_next = when == "item.completed"
             case "item.completed", "agent_message":
@@ -199,11 +201,11 @@ class _Codex(Stream):
             case "item.completed", "reasoning":
                 self._spoke()
             case "turn.completed", _:
-                self._spends(str(len(self._spent)), "", _object(row.get("usage")))
+                self._spends(str(len(self._spent)), "", object_of(row.get("usage")))
                 self.calls = max(1, self.calls)
             case (("turn.failed" | "error"), _):
                 # Where a turn failed after its last message, the exit status says so.
-                self._failure = shown(_object(row.get("error")).get("message") or row.get("message"))
+                self._failure = shown(object_of(row.get("error")).get("message") or row.get("message"))
                 self.doing = self._failure
             case _:
                 pass
@@ -224,7 +226,7 @@ class _Gemini(Stream):
             case "tool_use":
                 self._spoke()
                 self._text = None
-                self._uses(row.get("tool_name"), _object(row.get("parameters")))
+                self._uses(row.get("tool_name"), object_of(row.get("parameters")))
             case "tool_result":
                 self.asks_next, self.doing = True, ""
             case "error":
@@ -235,15 +237,15 @@ class _Gemini(Stream):
                 pass
 
     def _result(self, row: Mapping[str, Any]) -> None:
-        stats = _object(row.get("stats"))
-        models = {name: _object(each) for name, each in _object(stats.get("models")).items()}
+        stats = object_of(row.get("stats"))
+        models = {name: object_of(each) for name, each in object_of(stats.get("models")).items()}
         for name, used in models.items() or [(self.model, stats)]:
             self._spends(name, name, used)
         self.calls = max(1, self.calls)
         self.model = next(iter(models)) if len(models) == 1 else ""
         self._text = self._text or ""
         if row.get("status") == "error":
-            self._failure = shown(_object(row.get("error")).get("message") or self._failure)
+            self._failure = shown(object_of(row.get("error")).get("message") or self._failure)
             self._text = None
 
 
@@ -258,17 +260,17 @@ def _json(text: bytes) -> object:
         return None
 
 
-def _object(value: object) -> dict[str, Any]:
+def object_of(value: object) -> dict[str, Any]:
     """Return an object, or an empty one in place of anything else: no figure is worth losing an answer."""
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
-def _objects(value: object) -> list[dict[str, Any]]:
+def objects_of(value: object) -> list[dict[str, Any]]:
     """Return the objects of a list; none of anything else."""
-    return [_object(each) for each in cast("list[object]", value)] if isinstance(value, list) else []
+    return [object_of(each) for each in cast("list[object]", value)] if isinstance(value, list) else []
 
 
-def _number(row: Mapping[str, Any], key: str) -> int:
+def number_of(row: Mapping[str, Any], key: str) -> int:
     """Return a count, 0 where there is none."""
     value = row.get(key)
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 0

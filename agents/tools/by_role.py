@@ -26,9 +26,7 @@ def toolbox(ask: Ask) -> Generator[list[BaseTool]]:
     """
     every = [evidence_tool(ask), report_tool(ask)]
     is_source = _sources(ask)
-    # A build role that does not hand over leaves the work to the one that does, as its prompt says.
-    row = None if ask.protocol is None else ask.protocol.roles.get(ask.role)
-    if ask.step != "build" or (row is not None and not row.hands_over):
+    if not ask.edits:
         files = ReadableFiles(ask.root, lambda path: ask.in_scope(path) or is_source(path))
         yield [*tools_to_read(files), *every]
         return

@@ -1,4 +1,4 @@
-"""Findings in the forms that services read: SARIF, and the annotations of GitHub. Text in, text out."""
+"""Findings in the forms that services read: SARIF, JUnit, and the annotations of GitHub. Text in, text out."""
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, get_args
@@ -7,12 +7,12 @@ if TYPE_CHECKING:
     from interlock.core.finding import Finding
     from interlock.core.rule import Rule
 
-Form: TypeAlias = Literal["text", "json", "sarif", "github"]
+Form: TypeAlias = Literal["text", "json", "sarif", "github", "junit"]
 FORMS: Final[tuple[Form, ...]] = get_args(Form)
 """What a command that prints findings can be asked for; text and JSON are the command's own."""
-OF_SERVICES: Final = ("sarif", "github")
+OF_SERVICES: Final = ("sarif", "github", "junit")
 
-__all__ = ["FORMS", "OF_SERVICES", "Checked", "Form", "checked", "render"]
+__all__ = ["FORMS", "OF_SERVICES", "Case", "Checked", "Form", "checked", "render", "render_cases"]
 
 
 class Checked(NamedTuple):
@@ -29,6 +29,28 @@ class Checked(NamedTuple):
     was_read: bool = True
 
 
+class Case(NamedTuple):
+    """One test of a report.
+
+    Args:
+        suite: What it belongs to, such as a gate.
+        name: What it is called.
+        outcome: What came of it.
+        file: Where it is, relative to the root; empty when that is not known.
+        line: 1-based, or 0.
+        message: Why it is no success.
+        seconds: How long it took.
+    """
+
+    suite: str
+    name: str
+    outcome: Literal["passed", "failed", "error", "skipped"]
+    file: str = ""
+    line: int = 0
+    message: str = ""
+    seconds: float = 0.0
+
+
 def checked(findings: "Iterable[Finding]", path: str = "") -> list[Checked]:
     """Return findings by the file that each names, in the order of the first of each."""
     files: dict[str, list[Finding]] = {}
@@ -39,7 +61,7 @@ def checked(findings: "Iterable[Finding]", path: str = "") -> list[Checked]:
 
 def render(
     files: Sequence[Checked],
-    form: Literal["sarif", "github"],
+    form: Literal["sarif", "github", "junit"],
     *,
     rules: "Iterable[Rule]" = (),
     tool: str = "interlock",
@@ -51,6 +73,17 @@ def render(
         from interlock.core.render.sarif import render_sarif  # noqa: PLC0415
 
         return render_sarif(files, rules, tool, version)
+    if form == "junit":
+        from interlock.core.render.junit import case_of  # noqa: PLC0415
+
+        return render_cases([case_of(tool, file.path, finding) for file in files for finding in file.findings])
     from interlock.core.render.github import render_github  # noqa: PLC0415
 
     return render_github(files)
+
+
+def render_cases(cases: "Sequence[Case]") -> str:
+    """Return tests as JUnit XML."""
+    from interlock.core.render.junit import render_junit  # noqa: PLC0415
+
+    return render_junit(cases)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Final
 
 from pydantic import AfterValidator, BaseModel
@@ -25,6 +26,8 @@ FAULTS: Final[Mapping[str, tuple[str, str]]] = {
     "equals": ("EVD572", "Values of {test}, a class of the product, are equal to anything."),
     "not_collected": ("EVD582", "{test} cannot be collected."),
     "no_test_in_file": ("EVD582", "{test} could not be collected on the base, and still runs no test that passes."),
+    "finding": ("EVD600", "{test} has a finding of a checker."),
+    "changed_lines": ("EVD601", "Too few of the changed lines ran."),
     "exit_status": ("EVD584", "The command ended with a failure that no test explains."),
     "prepare": ("EVD584", "A command of `prepare` failed."),
     "heldout": ("EVD586", "Held-out checks failed."),
@@ -37,6 +40,10 @@ FAULTS: Final[Mapping[str, tuple[str, str]]] = {
 
 _SHOWN: Final = 20
 _PATHS: Final = 10
+# As the observers begin a message, and as most runners write a place into one.
+_PLACE: Final = re.compile(
+    r"(?:^|[\s(])((?:[\w@+-][\w@+.-]*/)*[\w@+-][\w@+.-]*\.\w+):(\d+)(?::(\d+))?(?=[\s:),]|$)", re.MULTILINE
+)
 
 
 def _whole(row: dict[str, str]) -> dict[str, str]:
@@ -57,6 +64,7 @@ class Sealed(BaseModel):
     suppressions: list[str]
     parsed: bool
     observed: bool
+    runner: str = ""
     new: list[str] = []
     added: list[str] = []
 
@@ -84,13 +92,12 @@ def check_sealed(gate: str, subject: Subject, sealed: Sealed) -> Iterator[Findin
     if not sealed.parsed:
         message = "the exit status of a sealed run decided; nobody observed its tests."
         yield note("EVD592", message, ["whatever ends the command with status 0 passes"])
-    elif not sealed.observed:
+    elif not sealed.observed and sealed.runner != "sarif":
         message = "the tests of a sealed run are read from a report that the tested process writes."
         yield note("EVD592", message, ["a report, which is believed"], "", "Nothing, where there is no other runner.")
     if sealed.suppressions and not sealed.faults:
         message = f"the work adds comments that silence a checker: {_named(sealed.suppressions)}."
         yield note("EVD598", message, sealed.suppressions)
-    # pytest writes `file::test`, and vitest and jest `file > test`.
     tests = {re.split("::| > ", name)[0] for name in sealed.new}
     beside = [path for path in sealed.added if path not in tests]
     if beside and not sealed.faults:
@@ -109,6 +116,18 @@ def fault_of(kind: str, test: str, found: str, message: str = "", fix: str = "")
     code, text = FAULTS[kind]
     rule = rules.BY_CODE[code]
     return Finding(kind, "error", test, message or text.format(test=test), found, rule.title, fix or rule.remedy)
+
+
+def located(finding: Finding, root: Path) -> Finding:
+    """Return a finding about a test at the file, line and column where it failed, as far as what was found says so."""
+    # pytest writes `file::test`, Node's runners `file > test`; Go `module/folder.Test`, with places below the folder.
+    near = re.split("::| > ", finding.field)[0]
+    parts = near.rpartition(".")[0].split("/")
+    for path, line, column in _PLACE.findall(finding.found.replace(f"{root}/", "")):
+        for candidate in (*("/".join((*parts[at:], path)) for at in range(len(parts))), path):
+            if (root / candidate).is_file():
+                return finding._replace(path=candidate, line=int(line), column=int(column or 0))
+    return finding._replace(path=near if "::" in finding.field or (root / near).is_file() else "")
 
 
 def _named(paths: Sequence[str]) -> str:

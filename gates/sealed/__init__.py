@@ -15,11 +15,13 @@ if TYPE_CHECKING:
     from interlock.gates.sealed.environment import kept_places
     from interlock.gates.sealed.errors import SealError
     from interlock.gates.sealed.gate import SealedRun, Work, chosen, judge, run_sealed_gate, summary
+    from interlock.gates.sealed.outcomes import GOOD
     from interlock.gates.sealed.product import Product, choose
     from interlock.gates.sealed.sandbox import PRIVATE, is_below, level, remove_left_folders
     from interlock.gates.sealed.settings import DEFAULT_KEEP, KEYS, Seal, seals
     from interlock.gates.sealed.store import (
         EVIDENCE,
+        OWN,
         TREE_VARIABLE,
         Base,
         Commit,
@@ -33,7 +35,9 @@ if TYPE_CHECKING:
 __all__ = [
     "DEFAULT_KEEP",
     "EVIDENCE",
+    "GOOD",
     "KEYS",
+    "OWN",
     "PRIVATE",
     "TREE_VARIABLE",
     "Base",

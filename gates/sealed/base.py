@@ -43,7 +43,7 @@ Progress = Callable[[str], None]
 """Takes a line about what the gate does now."""
 
 # Part of the name of every kept result: raise it where `BaseCheck` gets another shape or a run another meaning.
-_VERSION: Final = 2
+_VERSION: Final = 3
 _TAIL_BYTES: Final = 4000
 _MAX_WORDS: Final = 300
 # Each is a mount of the bare run, which bubblewrap makes one by one; what is left out can only cost a hint.
@@ -193,7 +193,7 @@ def _note(done: Execution) -> str:
             "Nobody observes this command: its exit status decides. A product that ends the process with status 0, "
             "or that changes what the runner asserts, would pass."
         )
-    if not done.tests.sessions and not done.unprepared:
+    if not done.tests.sessions and not done.unprepared and done.tests.runner != "sarif":
         return "The tests are read from a report, which the process of the tested code writes, and which is believed."
     return ""
 
@@ -217,7 +217,7 @@ def _faults(
         message = f"The tests of the base cannot be watched: {tests.judge or tests.problem}."
         return [Finding("SEAL403", "error", "command", message, fix="Remove what causes it.")]
     # Status 0 and `_NO_TESTS` are no fault here: a project whose first tests the work is to write.
-    none = tests.parsed and not tests.cases and not tests.broken
+    none = tests.parsed and tests.runner != "sarif" and not tests.cases and not tests.broken
     if none and tests.exit_status not in (None, 0, _NO_TESTS):
         message = f"No test can run, in the checkout or sealed: exit status {tests.exit_status}; {_cause(tail)}."
         fix = (

@@ -101,9 +101,9 @@ def compare(
         return Comparison((fault_of("unread", "", now.problem),))
     if judge := now.judge or (f"other code in {few(changed, _MAX_NAMED)}" if changed else ""):
         return Comparison((fault_of("judge", "", judge),))
-    # Of a command that nobody observes the exit status is all there is to compare.
-    if not was.parsed:
-        return Comparison(() if now.exit_status == 0 else (_ended(now, []),))
+    # Of a command that nobody observes the exit status is all there is to compare; a checker has findings besides.
+    if not was.parsed or (was.runner == now.runner == "sarif"):
+        return Comparison(() if now.succeeded else (_ended(now, []),))
     # A product that ends the process before its runner starts leaves a session less.
     if not now.parsed or now.sessions < was.sessions:
         found = "no test runner reported" if not now.sessions else f"{now.sessions} of {was.sessions} runners reported"
@@ -254,7 +254,7 @@ def _end(run: TestRun) -> str:
 
 def _ended(run: TestRun, wanted: Sequence[str]) -> Finding:
     """Return the fault of a run that was stopped or did not say that it was finished; `wanted` are the base's tests."""
-    if not run.parsed:
+    if not run.parsed or run.runner == "sarif":
         return fault_of("exit_status" if run.exit_status is not None else "incomplete", "", _end(run))
     found = f"{_end(run)} after {len(run.cases)} of {len(run.collected or wanted)} tests"
     ended = {*run.running, *(case.id for case in run.cases)}

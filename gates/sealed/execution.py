@@ -22,12 +22,13 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, cast
 
 from interlock.core.process import Ended
 from interlock.gates.command import Output, unstartable
 from interlock.gates.heldout.judge import PROBES as HELD_OUT_PROBES
 from interlock.gates.sealed import sandbox
+from interlock.gates.sealed.against_base import Lines, Place, read_coverage, read_sarif
 from interlock.gates.sealed.case import GateCase
 from interlock.gates.sealed.environment import SCRATCH
 from interlock.gates.sealed.errors import SealError
@@ -65,8 +66,8 @@ _OUTCOMES: Final[Mapping[str, Outcome]] = {
 class Execution:
     """What came of one run of a command: its tests, how it ended, what was printed, and how it was isolated.
 
-    `root` is the project's root as the command saw it. `unprepared` says which command of `prepare` failed, so that the
-    gate's own did not run.
+    `root` is the project's root as the command saw it, `coverage` which lines ran, where a report says that.
+    `unprepared` says which command of `prepare` failed, so that the gate's own did not run.
     """
 
     tests: TestRun
@@ -75,6 +76,7 @@ class Execution:
     level: Level
     root: str = ""
     unprepared: str = ""
+    coverage: Lines = field(default_factory=dict[str, dict[int, bool]])
 
 
 @dataclass(slots=True)
@@ -343,8 +345,10 @@ def execute(here: Workspace, *, keep_going: bool = False) -> Execution:
         printed.extend(data[: _MAX_REPORT_BYTES - len(printed)])
         here.output.add(data)
 
-    place = here.export / case.base.inside(os.path.join(case.seal.cwd, case.seal.junit)) if case.seal.junit else None
-    if place is not None:
+    seal = case.seal
+    names = {name for name in (seal.junit, seal.sarif, seal.coverage) if name}
+    places = {name: here.export / case.base.inside(os.path.join(seal.cwd, name)) for name in names}
+    for place in places.values():
         # A report that lies in the base is not one of this run.
         place.unlink(missing_ok=True)
     with Observation(here.folder / "run", here.root, keep_going=keep_going) as seen:
@@ -358,10 +362,31 @@ def execute(here: Workspace, *, keep_going: bool = False) -> Execution:
         )
     tests = seen.result(ended.exit_status)
     if tests is None:
-        data = bytes(printed) if place is None else _read(place, here.export)
-        tests = read_report(kind, data, ended.exit_status, case.seal.junit or "its output")
+        data = _read(places[seal.junit], here.export) if seal.junit else bytes(printed)
+        tests = read_report(kind, data, ended.exit_status, seal.junit or "its output")
+    tests, coverage = _with_reports(here, tests, {name: _read(place, here.export) for name, place in places.items()})
     written = case.store.written(here.export)
-    return Execution(replace(tests, written=tuple(written)), ended, here.output, sandbox.level(), here.root)
+    tests = replace(tests, written=tuple(written))
+    return Execution(tests, ended, here.output, sandbox.level(), here.root, coverage=coverage)
+
+
+def _with_reports(here: Workspace, tests: TestRun, reports: Mapping[str, bytes]) -> tuple[TestRun, Lines]:
+    """Return a run with the findings of its SARIF report, and which lines ran; what cannot be read is a problem."""
+    seal, lines = here.case.seal, cast("Lines", {})
+    place = Place(here.root, seal.cwd, here.export / here.case.frozen.root)
+    for name in filter(None, (seal.sarif, seal.coverage)):
+        why = "" if reports[name] else "the command did not write it"
+        try:
+            if name == seal.sarif:
+                tests = replace(tests, results=read_sarif(reports[name], place))
+            else:
+                lines = read_coverage(reports[name], place)
+        except (LookupError, TypeError, ValueError, AttributeError, ET.ParseError, RecursionError) as error:
+            # Tests that failed may end the command before it writes what ran, and say more.
+            if name == seal.sarif or tests.passes:
+                tests = replace(tests, problem=f"{name}: {why or f'{type(error).__name__}: {error}'}")
+    checked = seal.sarif and tests.runner == "exit"
+    return replace(tests, runner="sarif") if checked else tests, lines
 
 
 def prepare(here: Workspace) -> str:

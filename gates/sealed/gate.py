@@ -11,10 +11,11 @@ Theory of operation. Answers T1 and T2.
 4. If that passes, the command runs on the candidate with the other new files of the scope: new tests, and what they
    bring. Test files that the work removed are not there (a moved test would collide with itself). Nothing may fail, and
    nothing that ran before may be gone.
-5. Then held-out checks, on an export of the candidate: tests or cases that no agent sees. An agent may read what a gate
+5. Then, where the gate asks for it, so many of the changed lines have to have run in that last run.
+6. Then held-out checks, on an export of the candidate: tests or cases that no agent sees. An agent may read what a gate
    says, so only counts leave here; their output stays in the state folder.
 
-What must never happen: a file of the work other than these has a say in steps 3 and 5; a verdict speaks of another tree
+What must never happen: a file of the work other than these has a say in steps 3 and 6; a verdict speaks of another tree
 than the one that ran; a fault of the set-up is called a fault of the code (it raises a `SealError`, exit status 2).
 
 A test that fails though it passed on the base may be flaky: before it is called a fault, the base runs once more.
@@ -23,31 +24,34 @@ A test that fails though it passed on the base may be flaky: before it is called
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any, Final
 
 from interlock.core.finding import Finding
+from interlock.core.text import few
 from interlock.gates.checks.sealed import fault_of
 from interlock.gates.command import store_log
 from interlock.gates.errors import CollectorError
 from interlock.gates.heldout import HeldOutFolder, HeldOutTable, judge_cases, load_held_out
 from interlock.gates.manifest import Binding, Collection
 from interlock.gates.patterns import compile_scope
+from interlock.gates.sealed.against_base import Covered, covered_changes, new_results
 from interlock.gates.sealed.base import BaseCheck, Progress, confirm_base, foreign_code, usable_bytecode
 from interlock.gates.sealed.case import GateCase
 from interlock.gates.sealed.compare import Comparison, compare
 from interlock.gates.sealed.errors import SealError
 from interlock.gates.sealed.execution import Execution, Workspace, execute, prepare, workspace
-from interlock.gates.sealed.outcomes import GOOD, TestRun
+from interlock.gates.sealed.outcomes import GOOD, TestCase, TestRun
 from interlock.gates.sealed.product import Choice, Product, choose, matching
 from interlock.gates.sealed.store import Entry, write
 from interlock.gates.suppressions import added_suppressions
 
 MAX_FAULTS: Final = 50
 _MAX_LISTED: Final = 200
+_MAX_MISSED: Final = 20
 _FAULT_KEYS: Final = ("message", "found", "expected", "fix")
 _AGAIN: Final = frozenset({"failed", "still_failing", "flaky"})
 """Faults that another try of a flaky test can take away."""
@@ -91,6 +95,7 @@ class SealedRun:
         tries: How often tests ran.
         suppressions: New comments that silence a checker: `path:line comment`.
         heldout: Counts of held-out checks, or None.
+        changed_lines: Which of the lines that the work adds or changes ran, where the gate asks for it.
     """
 
     tree: str
@@ -103,6 +108,7 @@ class SealedRun:
     tries: int = 1
     suppressions: tuple[str, ...] = ()
     heldout: Mapping[str, int] | None = None
+    changed_lines: Covered | None = None
 
     @property
     def ok(self) -> bool:
@@ -168,6 +174,8 @@ def judge(case: GateCase, work: Work, check: BaseCheck, *, progress: Progress = 
     done = judging.tests_of_the_base(tree, choice)
     if not done.faults and done.choice.added:
         done = judging.new_tests(done)
+    if not done.faults and case.seal.min_changed_coverage:
+        done = judging.changed_lines(done)
     if not done.faults and case.seal.heldout:
         done = judging.held_out(done)
     if case.seal.forbid_new and not done.faults and done.suppressions:
@@ -244,6 +252,25 @@ class _Judging:
             tries=max(done.tries, tries),
         )
 
+    def changed_lines(self, done: SealedRun) -> SealedRun:
+        """Measure how many of the new lines of the product ran in the last run of the tests."""
+        case, content = self.case, self.case.store.content
+        changed = {
+            path: (case.content(path) or b"", content(entry.oid))
+            for path, entry in done.choice.taken.items()
+            if entry is not None and not self._free(path)
+        }
+        found = covered_changes(done.execution.coverage, changed)
+        if not done.execution.coverage:
+            fault = fault_of("unread", "", f"{case.seal.coverage} names no line")
+        elif found.percent < case.seal.min_changed_coverage:
+            said = f"{found.covered} of {found.lines} ran; not {few(found.missed, _MAX_MISSED)}"
+            message = f"{found.percent:.1f} % of the changed lines ran, of {case.seal.min_changed_coverage:g} %."
+            fault = fault_of("changed_lines", "", said, message)
+        else:
+            return replace(done, changed_lines=found)
+        return replace(done, faults=(fault,), changed_lines=found)
+
     def held_out(self, done: SealedRun) -> SealedRun:
         """Run the held-out checks on an export of the candidate."""
         self.progress("held-out checks")
@@ -290,7 +317,7 @@ class _Judging:
         """
         tries = 0
         # Where a file may stay broken, pytest has to run the tests of the others in spite of it.
-        allowed = {path for path, _ in self.check.tests.run.broken} & {*self.case.seal.allow_failing}
+        allowed = {path for path, _ in self.check.tests.run.broken} & {*self._allowed}
         while True:
             tries += 1
             with self._workspace(tree) as here:
@@ -304,9 +331,19 @@ class _Judging:
                 return execution, comparison, tries
             self.progress(f"try {tries + 1}: {len(comparison.faults)} failed before")
 
+    @property
+    def _allowed(self) -> Sequence[str]:
+        seal = self.case.seal
+        return (*seal.allow_failing, *(self.check.tests.failing() if seal.new_only else ()))
+
     def _compared(self, tests: TestRun, before: TestRun | None, free: Callable[[str], bool]) -> Comparison:
-        allow = self.case.seal.allow_failing
-        return compare(self.check.tests, tests, before=before, free=free, allow_failing=allow)
+        found = compare(self.check.tests, tests, before=before, free=free, allow_failing=self._allowed)
+        results = new_results(self.check.tests.run.results if self.case.seal.new_only else (), tests.results)
+        # Of a report that cannot be read, or a checker that did not end well, that is said alone.
+        if found.faults and not tests.cases:
+            return found
+        faults = [fault_of("finding", row.path, row.said, f"{row.rule}: {row.message}") for row in results]
+        return replace(found, faults=(*found.faults, *faults))
 
     def _free(self, path: str) -> bool:
         return bool(path) and matching(self.work.may_change)(path)
@@ -401,12 +438,20 @@ def summary(case: GateCase, done: SealedRun, work: Work, check: BaseCheck) -> di
         "tries": done.tries,
         **{name: list(values[:_MAX_LISTED]) for name, values in lists.items()},
         "heldout": None if done.heldout is None else dict(done.heldout),
+        "changed_lines": None if (ran := done.changed_lines) is None else {"lines": ran.lines, "ran": ran.covered},
         "faults": [
             {"kind": row.code, "test": row.field, **{name: getattr(row, name) for name in _FAULT_KEYS}}
             for row in done.faults[:MAX_FAULTS]
         ],
         "more_faults": max(0, len(done.faults) - MAX_FAULTS),
     }
+
+
+def _findings(done: SealedRun) -> Iterator[TestCase]:
+    """Yield the findings of a checker for which a gate is not passed, as tests that failed."""
+    for row in done.faults:
+        if row.code == "finding":
+            yield TestCase(row.found, "failed", message=row.found, file=row.field)
 
 
 def _results(done: SealedRun) -> dict[str, Any]:
@@ -416,7 +461,7 @@ def _results(done: SealedRun) -> dict[str, Any]:
         "seconds": round(done.execution.ended.seconds, 3),
         "tests": [
             {"id": row.id, "outcome": row.outcome, "seconds": round(row.seconds, 4), "message": row.message}
-            for row in done.tests.cases
+            for row in (*done.tests.cases, *_findings(done))
         ],
         "not_collected": [{"file": path, "message": message} for path, message in done.tests.broken],
     }

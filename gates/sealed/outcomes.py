@@ -4,6 +4,8 @@ import re
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
+from interlock.gates.sealed.against_base import Result
+
 Outcome: TypeAlias = Literal["passed", "failed", "error", "skipped", "xfailed", "xpassed"]
 """What a test came to. `xpassed` passed although it was expected to fail, and its runner does not mind."""
 
@@ -49,7 +51,8 @@ class TestRun:
     """One run of a test command.
 
     Args:
-        runner: `pytest`, `unittest`, `node`, `vitest`, `jest`, `go`, `nextest`, `junit`; `exit`: nobody observed it.
+        runner: `pytest`, `unittest`, `node`, `vitest`, `jest`, `go`, `nextest`, `junit`; `sarif`: a checker; `exit`:
+            nobody observed it.
         cases: The tests that came to an outcome, each id once.
         collected: The ids that were found, where the runner says so before it runs them.
         running: The ids that had begun and came to no outcome.
@@ -67,6 +70,7 @@ class TestRun:
         changed: Functions of the runner that have other code than before the product was imported.
         equals: Classes of the product whose values are equal to anything.
         written: Files of the export, relative to the top, whose content is another one after the run.
+        results: The findings of a report in SARIF.
         problem: Empty, or why the outcomes could not be read.
     """
 
@@ -90,6 +94,7 @@ class TestRun:
     changed: tuple[str, ...] = ()
     equals: tuple[str, ...] = ()
     written: tuple[str, ...] = ()
+    results: tuple[Result, ...] = ()
     problem: str = ""
 
     @property
@@ -98,9 +103,14 @@ class TestRun:
         return self.runner != "exit"
 
     @property
+    def succeeded(self) -> bool:
+        """Return whether the command ended as one that did its work; a checker ends with 1 where it found something."""
+        return self.exit_status == 0 or (self.runner == "sarif" and self.exit_status == 1)
+
+    @property
     def passes(self) -> bool:
-        """Return whether all of it passed, and nothing was skipped."""
-        whole = self.complete and self.exit_status == 0 and not self.problem and not self.broken
+        """Return whether all of it passed, and nothing was skipped; of a checker, whether it did its work."""
+        whole = self.complete and self.succeeded and not self.problem and not self.broken
         return whole and not self.skipped_files and all(case.outcome in GOOD for case in self.cases)
 
 

@@ -35,6 +35,10 @@ class Seal:
         pass_env: Names of variables that they get from the environment of this process.
         cwd: Where the commands run, relative to the root.
         junit: Path of a JUnit report that the command writes, relative to `cwd`.
+        sarif: Path of a SARIF report that it writes: each error and warning in it is a fault.
+        coverage: Path of a report that it writes of which lines ran: Cobertura XML, or the JSON of coverage.py.
+        new_only: Only what the base does not have is a fault: tests that failed there, and findings of `sarif`.
+        min_changed_coverage: How many per cent of the lines that the work adds or changes have to run.
         allow_failing: Ids of tests that may fail, because they fail on the base for a known reason.
         retries: How often the command may run again where tests failed, before they count as failed.
         heldout: A folder of tests or a table of cases outside the checkout; relative to the root, or absolute.
@@ -51,6 +55,10 @@ class Seal:
     pass_env: tuple[str, ...] = ()
     cwd: str = ""
     junit: str = ""
+    sarif: str = ""
+    coverage: str = ""
+    new_only: bool = False
+    min_changed_coverage: float = 0.0
     allow_failing: tuple[str, ...] = ()
     retries: int = 0
     heldout: str = ""
@@ -96,7 +104,10 @@ def _value_problems(path: str, key: str, row: GateConfig) -> Iterator[Finding]:
                 compile_scope([pattern])
             except TreeError as error:
                 yield config_problem("CFG104", path, f"{key}.{name}.{at}", error.message, error.fix)
-    for name in ("cwd", "junit"):
+    if row.min_changed_coverage and not row.coverage:
+        message, fix = "it needs a report of which lines ran.", 'Write coverage = "PATH", which the command writes.'
+        yield config_problem("CFG219", path, f"{key}.min_changed_coverage", message, fix)
+    for name in ("cwd", "junit", "sarif", "coverage"):
         value = getattr(row, name) or ""
         if value.startswith("/") or ".." in value.split("/"):
             fix = "Write a path inside the project, relative to its root."

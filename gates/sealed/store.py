@@ -479,12 +479,12 @@ class Store:
     # -- to other machines and back -----------------------------------------------------------------------------------
 
     def pack(self, trees: Mapping[str, str], place: Path, folders: Iterable[str], before: str = "") -> str:
-        """Return a commit that has some trees under their names, and under `beside` some folders of a place.
+        """Return a commit that has some trees under their names, and under `beside` some files and folders of a place.
 
         It follows the commit `before`, or is that one where nothing has changed.
         """
         index = f"{self._index}-beside"
-        there = [name for name in folders if (place / name).is_dir()]
+        there = [name for name in folders if (place / name).exists()]
         with self._locked():
             self._do("read-tree", "--empty", index=index)
             if there:

@@ -147,7 +147,11 @@ def await_legs(
     if row := database.transact(lambda link: link.execute(newest).fetchone()):
         last = row["number"]
     while True:
-        going_on, rows = database.transact(look)
+        try:
+            going_on, rows = database.transact(look)
+        except DatabaseError as error:
+            fix = f"{error.fix} The run goes on meanwhile: `interlock status {run}`; `interlock land {run}` lands it."
+            raise DatabaseError(error.message, fix, error.code) from error
         for row in rows:
             last = row["number"]
             notice(row["step"])

@@ -205,7 +205,8 @@ class Repository:
         words = ("push", "-q", self.remote, f"{new}:refs/heads/{self.target}")
         done = git.run(self.top, words, timeout_seconds=_LIMIT_SECONDS)
         if done.status != 0 and "non-fast-forward" not in done.why and "fetch first" not in done.why:
-            raise GraphError(f"{self.remote} refused the push: {done.why[-300:]}", "Correct what it names.", GIT)
+            fix = "Correct what it names; if it is protected, open a pull request of what `interlock commit RUN` makes."
+            raise GraphError(f"{self.remote} refused the push: {done.why[-900:]}", fix, GIT)
         return done.status == 0
 
     def _checked_out(self) -> Path | None:

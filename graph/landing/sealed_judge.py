@@ -17,12 +17,12 @@ from typing import Final
 
 from interlock.core.text import few
 from interlock.envelope.protocol import GateSpec
-from interlock.gates.sealed import GateCase, Seal, SealError, Store, Work, freeze, judge, place_of, write
+from interlock.gates.sealed import GateCase, Seal, Store, Work, freeze, place_of, write
 from interlock.graph.errors import UNJUDGED, GraphError
 from interlock.graph.landing.lander import Merge, Verdict
 from interlock.graph.task.explain import waived_by
 from interlock.graph.task.runs import RunView
-from interlock.graph.task.sealing import checked_base, sealed_gates, sealing_error
+from interlock.graph.task.sealing import judged_on_base, sealed_gates
 from interlock.graph.task.task import Task
 
 # Part of the name of every kept verdict: raise it where a verdict gets another meaning.
@@ -84,14 +84,7 @@ class SealedJudge:
         kept = self.store.folder / "verdicts" / f"{sha256(repr(parts).encode()).hexdigest()[:40]}.json"
         with suppress(OSError, ValueError):
             return Verdict(ok=True, how="kept"), dict(json.loads(kept.read_bytes()))
-        check = checked_base(case, task, said)
-        if (error := sealing_error({gate.id: check})) is not None:
-            raise error
-        if why := check.tests.run.judge or check.tests.run.problem:
-            message = f"The tests of the target cannot be watched: {why}."
-            raise SealError("SEAL403", message, f"Remove what causes it; the log is {check.log}.")
-        said("the merged tree is judged")
-        done = judge(case, work, check, progress=said)
+        _, done = judged_on_base(case, task.scope, work, said)
         held = dict(done.choice.held)
         if done.ok:
             write(kept, json.dumps(held).encode())

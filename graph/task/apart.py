@@ -9,6 +9,7 @@ import math
 import os
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from threading import Lock
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -24,6 +25,7 @@ from interlock.graph.task.carried import push_objects
 from interlock.graph.task.clone import Clone, find, lay_over, make
 from interlock.graph.task.progress import Notice
 from interlock.graph.task.task import Task
+from interlock.graph.task.ticket_inputs import fetch_inputs
 
 Line: TypeAlias = Mapping[str, Any]
 AtStart: TypeAlias = Callable[[int], object]
@@ -79,6 +81,8 @@ def start_apart(
         run, first = ask_to_begin(root, database, task, begin, drive=False)
         legs.await_legs(database, run, first, lambda step: takers[step["kind"]](step["text"]))
         return run
+    # In the tree, git does not say where the repository is on GitHub.
+    tickets = [asdict(ticket) for ticket in fetch_inputs(root, task)]
     clone = make(root, begin.commit)
     try:
         with clone.used():
@@ -90,6 +94,7 @@ def start_apart(
                 "tree": clone.name,
                 "note": begin.note,
                 "accept_base": begin.accept_base,
+                "tickets": tickets,
                 "run": run_id,
             }
             run_id = str(_ask(clone, asked, lambda step: takers[step["kind"]](step["text"]), leg=leg))

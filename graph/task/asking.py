@@ -62,10 +62,12 @@ from interlock.graph.task.quiet import quiet_noted
 from interlock.graph.task.sealing import gate_notes
 from interlock.graph.task.state import Answered, Event, TaskState, objected_before
 from interlock.graph.task.store import RunStore
+from interlock.graph.task.ticket_inputs import write
 from interlock.graph.task.trees import (
     changed_in_scope,
     changed_outside,
     changes,
+    keeps_base,
     put_back_of,
     snapshot,
     visible_changes,
@@ -258,6 +260,7 @@ def make_ask(
         if paths:
             evidence[key] = paths
     builds = role.kind == "build"
+    write(context.root, context.policy.tickets)
     ask = Ask(
         run_id=state["run_id"],
         task_id=context.task.task_id,
@@ -279,6 +282,7 @@ def make_ask(
         status=state["status"] or "IN_PROGRESS",
         protocol=context.policy.protocol,
         in_scope=context.task.covers,
+        keeps_base=keeps_base(context.task, state["sealing"]),
         inputs=context.task.inputs,
         commands=_commands(context, role),
         limits=left_for(context.policy, state.get("spent", {}), role.name),
@@ -286,7 +290,7 @@ def make_ask(
     )
     if context.policy.sandbox:
         clone = find(context.root, context.policy.tree)
-        shown = [path for paths in evidence.values() for path in paths]
+        shown = [*(path for paths in evidence.values() for path in paths), *context.policy.tickets]
         ask = replace(ask, sandbox=sandbox_of(clone, ask.reports_dir, shown))
     prompt = assignment(
         ask,

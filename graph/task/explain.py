@@ -200,13 +200,17 @@ def explain_run(view: RunView, root: Path, *, shared_only: bool = False) -> dict
         "driven": driven,
         "stopped": stopped,
         "why": " ".join(
-            [_why(moves, view), *([_stop(stopped)] if stopped else []), *([f"Now {left}."] if left else [])]
+            [
+                why(moves, over=view.phase == "done"),
+                *([_stop(stopped)] if stopped else []),
+                *([f"Now {left}."] if left else []),
+            ]
         ),
         "fail_reasons": list(values.get("fail_reasons", [])),
-        "put_back": _put_back(entries, root, shared_only=shared_only),
+        "put_back": put_back(entries, root, shared_only=shared_only),
         "gates": gates,
         "question": None if view.question is None else view.question.to_json(),
-        "last_refusal": None if refused is None else _refusal(refused),
+        "last_refusal": None if refused is None else refused_answer(refused),
         "next": [
             *([stopped["fix"]] if stopped is not None and not view.of_another_version else []),
             *_next_steps(view, root, driven=driven, shared_only=shared_only),
@@ -214,7 +218,7 @@ def explain_run(view: RunView, root: Path, *, shared_only: bool = False) -> dict
     }
 
 
-def _put_back(entries: list[Entry], root: Path, *, shared_only: bool) -> dict[str, list[str]]:
+def put_back(entries: list[Entry], root: Path, *, shared_only: bool) -> dict[str, list[str]]:
     """Return the files that were put back as in the base, by the attempt that was handed over."""
     rows = {str(entry.data["attempt"]): entry.data["paths"] for entry in entries if entry.type == PUT_BACK}
     every = [path for paths in rows.values() for path in paths]
@@ -223,7 +227,8 @@ def _put_back(entries: list[Entry], root: Path, *, shared_only: bool) -> dict[st
     return {attempt: paths for attempt, paths in known.items() if paths}
 
 
-def _why(moves: list[Entry], view: RunView) -> str:
+def why(moves: list[Entry], *, over: bool) -> str:
+    """Return in a sentence what moved a run to where it is, by its lines of the type `status`."""
     if not moves:
         return "The run has not dispatched anybody yet."
     last = moves[-1].data
@@ -232,7 +237,7 @@ def _why(moves: list[Entry], view: RunView) -> str:
     if last["to"] != "BLOCKED":
         return text + "."
     cause: Cause = last["cause"]
-    spent = "; the rework budget is spent" if view.phase == "done" and REWORKABLE[cause] else ""
+    spent = "; the rework budget is spent" if over and REWORKABLE[cause] else ""
     return f"{text}, because {_MEANING[cause]}{spent}."
 
 
@@ -262,7 +267,8 @@ def _certifiers(policy: Policy, gate: GateSpec) -> str:
     return " or ".join(role.name for role in (*policy.protocol.of_kind("qa"), *policy.protocol.of_kind("review")))
 
 
-def _refusal(answer: Mapping[str, Any]) -> dict[str, Any]:
+def refused_answer(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an answer that was refused, with what refused it."""
     return {
         "role": answer["role"],
         "attempt": answer["attempt"],

@@ -17,6 +17,7 @@ from interlock.envelope.protocol import EVIDENCE_KEYS
 from interlock.gates.config import load_config
 from interlock.graph.engine.folder import record_of
 from interlock.graph.errors import TREE, GraphError
+from interlock.graph.sources.ticket import Fetched
 from interlock.graph.task.runs import drive, start_run
 from interlock.graph.task.sealing import frozen_here
 from interlock.graph.task.store import RunStore
@@ -80,6 +81,7 @@ def _start(root: Path, request: Mapping[str, Any], say: _Said) -> str:
         accept_base=request["accept_base"],
         tree=request["tree"],
         note=request["note"],
+        tickets=[Fetched(**row) for row in request["tickets"]],
         run_id=request["run"] or None,
     )
 

@@ -16,6 +16,8 @@ from interlock.graph.engine.folder import journal_of
 from interlock.graph.errors import ALTERED
 from interlock.journal import Entry, JournalError
 
+OBJECTS: Final = "artifacts/interlock/objects"
+"""Where a copy of each evidence file is kept, by its digest."""
 _KEYS: Final = ("path", "line", "message", "found", "expected", "fix", "code")
 _FOLDER: Final = re.compile(r"(artifacts/[a-z0-9]+/[^/]+)/(\d+)/(.+)", re.ASCII)
 
@@ -50,10 +52,24 @@ def check_evidence(root: Path) -> EvidenceCheck:
 
 
 def present_path(root: Path, path: str, digest: str) -> str:
-    """Return where an evidence file lies now: a later run may have renamed the folder of its attempt."""
-    if _digest(root, path) != digest:
-        return next((aside for aside in _put_aside(root, path) if _digest(root, aside) == digest), path)
-    return path
+    """Return where an evidence file lies now: a later run may have renamed the folder of its attempt, or written in it.
+
+    Then its copy counts, where one was kept.
+    """
+    if _digest(root, path) == digest:
+        return path
+    elsewhere = (*_put_aside(root, path), f"{OBJECTS}/{digest[:2]}/{digest}")
+    return next((each for each in elsewhere if _digest(root, each) == digest), path)
+
+
+def kept_bytes(root: Path, path: str, digest: str) -> bytes | None:
+    """Return the bytes of an evidence file as they were judged; None when nothing has that digest any more."""
+    # The kept copy first: the file itself may have been written again since.
+    for place in (lambda: f"{OBJECTS}/{digest[:2]}/{digest}", lambda: present_path(root, path, digest)):
+        found = read_evidence(root, place())
+        if isinstance(found, EvidenceFile) and found.sha256 == digest:
+            return found.data
+    return None
 
 
 def _files(entry: Entry) -> Iterator[tuple[str, str]]:

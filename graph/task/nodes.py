@@ -67,7 +67,15 @@ from interlock.graph.task.state import (
     waived_trees,
 )
 from interlock.graph.task.store import RunStore
-from interlock.graph.task.trees import PUT_BACK, absent_files, changed_outside, holders, snapshot, to_put_back
+from interlock.graph.task.trees import (
+    PUT_BACK,
+    absent_files,
+    approved_tree,
+    changed_outside,
+    holders,
+    snapshot,
+    to_put_back,
+)
 
 EVIDENCE_SUFFIX = ".evidence"
 QA_VERDICTS = "QA_VERDICTS"
@@ -414,7 +422,8 @@ class Nodes:
             "manifest": made.manifest,
             "files": [{"key": file.key, "path": file.path, "sha256": file.sha256} for file in made.files],
             "findings": [
-                {"code": item.code, "level": item.level, "message": item.message[:500]} for item in made.findings[:50]
+                {"code": item.code, "level": item.level, "message": item.message[:500], "found": item.found[:500]}
+                for item in made.findings[:50]
             ],
         }
         return Event(type="evidence", data=data, order=[role_order(self.context, name), 0])
@@ -501,6 +510,8 @@ class Nodes:
         for gate, row in waivers.items():
             text += f"\n{gate} was waived for it by {row['by']}: {row['reason']}"
         extra: Update = {"waived": {gate: row["by"] for gate, row in waivers.items()}} if waivers else {}
+        if tree := approved_tree(self.context.root, self.context.task, state["sealing"], state.get("snapshot", "")):
+            extra["approved_tree"] = tree
         if absent := absent_files(self.context.root, state):
             text += f"\nRUN616: the hand-over names files that do not exist: {few(absent)}."
         if not self.reviewed:

@@ -63,6 +63,7 @@ class Policy:
         tree: The name of the run's own tree; empty for a run that works in the checkout.
         outside: Whether a hand-over that changed files outside the scope is refused.
         sandbox: Whether programs of agents run in a sandbox of their own.
+        tickets: The texts of the tickets among the task's inputs, by the files that agents read them in.
         note: What the builders read beside the task, such as what the work conflicted with.
         quiet_minutes: After so many minutes without a change in the scope, it is said that an agent changes nothing.
     """
@@ -87,6 +88,7 @@ class Policy:
     tree: str = ""
     outside: Literal["refuse", "report"] = "report"
     sandbox: bool = False
+    tickets: Mapping[str, str] = field(default_factory=dict[str, str])
     note: str = ""
     quiet_minutes: float = 10
 

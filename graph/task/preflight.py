@@ -34,6 +34,7 @@ from interlock.graph.task.policy import Policy, make_policy
 from interlock.graph.task.roster import unneeded_roles, vacant_roles
 from interlock.graph.task.state import TaskState
 from interlock.graph.task.task import PLACEHOLDER, Task
+from interlock.graph.task.ticket_inputs import is_ticket
 
 RESERVED: Final = frozenset({START_NODE, COMMAND_GATES, *TaskState.__annotations__})
 """Names that a run needs for itself; no role can have one."""
@@ -96,7 +97,7 @@ def _bounds(task: Task) -> Iterator[Finding]:
 
 def _files(task: Task, root: Path) -> Iterator[Finding]:
     for path in task.inputs:
-        if not input_exists(str(root), path):
+        if not (input_exists(str(root), path) or is_ticket(root, path)):
             yield _task_fault("inputs", f"`{path[:200]}` does not exist below {root}.", "Create it, or take it out.")
     try:
         compile_scope(task.scope)

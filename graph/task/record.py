@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any, Final, TypeAlias, cast
@@ -15,6 +15,7 @@ from interlock.gates.manifest import Collection
 from interlock.gates.response import input_exists
 from interlock.graph.engine.folder import HeadRecord, record_of, restore
 from interlock.graph.errors import RunDamagedError
+from interlock.graph.task.kept_evidence import OBJECTS
 from interlock.graph.task.machine import certifiers
 from interlock.graph.task.policy import Policy, grammar_fingerprint
 from interlock.graph.task.state import TaskState
@@ -203,7 +204,7 @@ class Recorder:
         """
         home = record_of(root)
         for file in collection.files:
-            copy = f"artifacts/interlock/objects/{file.sha256[:2]}/{file.sha256}"
+            copy = f"{OBJECTS}/{file.sha256[:2]}/{file.sha256}"
             kept = read_evidence(home, copy)
             if isinstance(kept, EvidenceFile) and kept.sha256 == file.sha256:
                 continue
@@ -214,7 +215,7 @@ class Recorder:
                 except OSError as error:
                     raise RunDamagedError(
                         f"the copy {copy} of an evidence file cannot be stored: {error.strerror}",
-                        "Make artifacts/interlock/objects a real folder that this user can write.",
+                        f"Make {OBJECTS} a real folder that this user can write.",
                     ) from error
 
 
@@ -224,7 +225,13 @@ def tree_of(policy: Policy) -> dict[str, str]:
 
 
 def open_journal(
-    recorder: Recorder, run_id: str, root: Path, task: Task, policy: Policy, sealing: Mapping[str, Any]
+    recorder: Recorder,
+    run_id: str,
+    root: Path,
+    task: Task,
+    policy: Policy,
+    sealing: Mapping[str, Any],
+    tickets: Sequence[Mapping[str, Any]] = (),
 ) -> Entry:
     """Return the first line of a run, written now unless it is there: its task, its roster, and what it goes by.
 
@@ -246,6 +253,8 @@ def open_journal(
         data["base"] = sealing["frozen"]["base"]
     if policy.tree:
         data["tree"] = tree_of(policy)
+    if tickets:
+        data["tickets"] = [*tickets]
     entry = recorder.keep(run_id, "run_started", "run_started", data)
     # A journal of another checkout, or an id that was used before, would else be taken for this run.
     if entry.data["task_sha256"] != data["task_sha256"]:

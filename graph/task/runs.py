@@ -38,6 +38,8 @@ from interlock.gates.sealed import SealError, level
 from interlock.graph.engine import legs
 from interlock.graph.engine.folder import HeadRecord, journal_of, journal_run, list_runs, state_dir
 from interlock.graph.errors import COMMENT, ENDED, IN_CHECKOUT, NO_WAY, NOT_ASKED, TREE, GraphError, RunDamagedError
+from interlock.graph.sources.ticket import Fetched
+from interlock.graph.sources.write_back import write_back
 from interlock.graph.task.apart import drive_inside
 from interlock.graph.task.build import task_graph
 from interlock.graph.task.carried import save
@@ -63,6 +65,7 @@ from interlock.graph.task.sealing import accepted, base_of, decided_before, prod
 from interlock.graph.task.state import TaskInput, TaskOutput, TaskState
 from interlock.graph.task.store import CHECKPOINTS, RunStore, create_next
 from interlock.graph.task.task import CORRECTABLE, Task
+from interlock.graph.task.ticket_inputs import fetch_inputs, frozen_texts, tickets_of, with_files, write
 from interlock.graph.task.trees import PUT_BACK, earlier_runs
 from interlock.graph.task.view import RunView, resume_map, view_of
 from interlock.journal import Head
@@ -87,6 +90,7 @@ def start_run(
     accept_base: bool = False,
     tree: str = "",
     note: str = "",
+    tickets: Sequence[Fetched] | None = None,
 ) -> str:
     """Check a task, freeze it with the present policy under a new run id, and return the id.
 
@@ -101,16 +105,20 @@ def start_run(
             gate judged them: a person has looked at them.
         tree: The name of the tree that this process works in; `start_apart` makes one.
         note: What the builders are told beside the task.
+        tickets: The tickets among its inputs, where they were fetched already.
 
     Raises:
         TaskError: The task cannot start; every problem is listed, and nothing is kept.
         CollectorError: The tree cannot be frozen, a test passes in the checkout and fails sealed, or the base would be
             what an earlier run left (`SEAL407`).
         ConfigError: `interlock.toml` is wrong.
+        GraphError: A ticket among the inputs cannot be fetched.
     """
     if not tree and database_of(root) is not None:
         message = "with a database a run works in a tree of its own, so that any worker can go on with it"
         raise GraphError(message, "Run it with `interlock run --apart TASK.toml`, or `interlock submit`.", IN_CHECKOUT)
+    tickets = fetch_inputs(root, task) if tickets is None else tickets
+    task = with_files(root, task)
     prepared = prepare(root, task, roles=roles)
     faults = preflight(prepared)
     for text in admitted(task, faults):
@@ -121,7 +129,7 @@ def start_run(
     task_graph(task, root=root, policy=policy, runners=dict.fromkeys(agent_roles(policy), REMOTE))
     state_dir(root)
     outside = prepared.config.run.outside or ("refuse" if tree else "report")
-    policy = replace(policy, commit=head_of(root), tree=tree, note=note, outside=outside)
+    policy = replace(policy, commit=head_of(root), tree=tree, note=note, outside=outside, tickets=frozen_texts(tickets))
     if tree:
         sandbox = prepared.config.trees.sandbox == "auto" and level() == "namespaces"
         # Nobody else works in the tree, and what others hold in the checkout is not in its way.
@@ -142,10 +150,12 @@ def start_run(
     if run_id is None:
         run_id = create_next(root, task, policy)
     store = RunStore(root, run_id)
+    write(root, policy.tickets)
     with store.locked(wait=True):
         store.create(task, policy)
         # Readers of the journal know the run from here on, although it may wait for its files before its first node.
-        open_journal(Recorder(journal_of(root)), run_id, root, task, policy, policy.sealing)
+        fetched = [ticket.record() for ticket in tickets]
+        open_journal(Recorder(journal_of(root)), run_id, root, task, policy, policy.sealing, fetched)
     return run_id
 
 
@@ -196,7 +206,9 @@ def drive(
             legs.await_legs(database, run_id, legs.enqueue(database, run_id, given), notice or (lambda _step: None))
         else:
             drive_inside(run_id, root, policy.tree, {**given, "stops": []}, notice or (lambda _step: None))
-        return view_run(run_id, root=root)
+        view = view_run(run_id, root=root)
+        _say_end(view, root, notice)
+        return view
     try:
         with store.locked():
             view = _drive(
@@ -679,6 +691,30 @@ def notify_of(view: RunView, root: Path, notice: Notice | None = None) -> None:
     for failed in post(root, view.policy.notify, events):
         if notice is not None:
             notice({"kind": "not_notified", "code": failed.code, "message": failed.message})
+    _say_end(view, root, notice)
+
+
+def _say_end(view: RunView, root: Path, notice: Notice | None) -> None:
+    """Say on the tickets of a run that it has ended, and how; not from a tree, where git does not know GitHub."""
+    if view.phase != "done" or view.head is None or inside():
+        return
+    try:
+        comment_end(root, view)
+    except InterlockError as error:
+        if notice is not None:
+            notice({"kind": "not_notified", "code": error.code, "message": error.message})
+
+
+def comment_end(root: Path, view: RunView) -> list[str]:
+    """Say on the tickets of a run that has ended how it did, once, and return the tickets that have the comment.
+
+    Raises:
+        GraphError: A source refuses it.
+    """
+    assert view.head is not None
+    end, head = "abandoned" if view.abandoned else str(view.status), HeadRecord(seq=view.head.seq, hash=view.head.hash)
+    said = "" if end == "APPROVED" else "\n".join(view.values.get("fail_reasons", ()))
+    return write_back(root, view.run_id, tickets_of(root, view.task), end, head, said=said)
 
 
 def notify_ticket_end(root: Path, run_id: str, *, complete: bool, state: str) -> None:

@@ -23,11 +23,13 @@ from interlock.gates.sealed import (
     Frozen,
     GateCase,
     Product,
+    SealedRun,
     SealError,
     Store,
     Work,
     check_base,
     freeze,
+    judge,
     place_of,
     run_sealed_gate,
     top_of,
@@ -90,22 +92,22 @@ def check_bases(
     """
     return {
         gate.id: checked_base(
-            case_of(root, gate, policy, frozen), task, lambda line, name=gate.id: progress(f"{name}: {line}")
+            case_of(root, gate, policy, frozen), task.scope, lambda line, name=gate.id: progress(f"{name}: {line}")
         )
         for gate in sealed_gates(task, policy)
     }
 
 
-def checked_base(case: GateCase, task: Task, progress: Progress = lambda _line: None) -> BaseCheck:
+def checked_base(case: GateCase, scope: Sequence[str], progress: Progress = lambda _line: None) -> BaseCheck:
     """Run the tests of the base of one gate, as far as they are not known; a `product` without a file is a fault.
 
-    It is none where the scope of the task has no file but tests either: the work is to make them.
+    It is none where the scope has no file but tests either: the work is to make them.
     """
     check = check_base(case, progress=progress)
-    product, in_scope = check.product, compile_scope(task.scope).matches
+    product, in_scope = check.product, compile_scope(scope).matches
     if product.globs and not product and any(in_scope(path) and not product.keeps(path) for path in case.files):
         message = f"`product` matches no file of the base: {', '.join(product.globs)}; the scope of the task does."
-        fix = f"Write patterns of the files that the work may change, such as product = {json.dumps([*task.scope])}."
+        fix = f"Write patterns of the files that the work may change, such as product = {json.dumps([*scope])}."
         fault = Finding("SEAL413", "error", "product", message, fix=fix)
         return replace(check, faults=(*check.faults, fault))
     return check
@@ -119,6 +121,24 @@ def sealing_error(checks: Mapping[str, BaseCheck]) -> CollectorError | None:
             message = f"{gate_id} cannot be sealed as it is configured: {row.message}"
             return SealError(row.code, message, f"In [gates.{gate_id}]: {row.fix} `interlock check` tries again.")
     return None
+
+
+def judged_on_base(
+    case: GateCase, scope: Sequence[str], work: Work, progress: Progress = lambda _line: None
+) -> tuple[BaseCheck, SealedRun]:
+    """Judge work by a gate, outside of a run.
+
+    Raises:
+        CollectorError: What the base itself breaks says nothing about the work, so it is an error and no verdict.
+    """
+    check = checked_base(case, scope, progress)
+    if (error := sealing_error({case.gate.id: check})) is not None:
+        raise error
+    if why := check.tests.run.judge or check.tests.run.problem:
+        message = f"The tests of the base cannot be watched: {why}."
+        raise SealError("SEAL403", message, f"Remove what causes it; the log is {check.log}.")
+    progress("its tests run")
+    return check, judge(case, work, check, progress=progress)
 
 
 def base_faults(
@@ -198,7 +218,7 @@ def _warnings(case: GateCase, check: BaseCheck) -> Iterator[Finding]:
         message = f"The tests of the base did not end: {len(tests.cases)} of {len(tests.collected)} came to an outcome."
         fix = f"Raise `timeout_seconds`, or nothing if ending is what the task is about; the log is {check.log}."
         yield Finding("SEAL409", "warning", "timeout_seconds", message, fix=fix)
-    known = {*case.seal.allow_failing}
+    known = {*case.seal.allow_failing, *(check.tests.failing() if case.seal.new_only else ())}
     failing = [row for row in check.tests.failing() if known.isdisjoint({row, *_around(row)})]
     if failing:
         message = f"{len(failing)} of the base's tests fail now, and have to pass in the end."

@@ -17,13 +17,14 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path, PurePath
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from interlock.agents.ask import agent_of_run
 from interlock.agents.changes import ChangedFile, ChangeKind, unified
 from interlock.gates.patterns import compile_scope
-from interlock.gates.sealed import EVIDENCE, Base, Entry, Product, SealError, Store, choose
+from interlock.gates.sealed import EVIDENCE, OWN, Base, Entry, Product, SealError, Store, choose
 from interlock.gates.shared import hidden_count, shared
 from interlock.gates.tree import left_out
 from interlock.graph.engine.folder import journal_of, list_runs, runs_of
@@ -178,6 +179,23 @@ def changed_in_scope(root: Path, task: Task, sealing: Mapping[str, Any], names: 
     return [row.path for row in _differences(before, after, task).values() if row.in_scope]
 
 
+def approved_tree(root: Path, task: Task, sealing: Mapping[str, Any], snapshot: str) -> str:
+    """Return the tree that an approval is about, by the snapshot of the hand-over; empty where it is not known."""
+    with suppress(SealError):  # the store does not hold it any more
+        base, work = base_of(sealing), tree_named(root, sealing, snapshot)
+        if base is not None and work is not None:
+            paths = [work.inside(path) for path in changed_in_scope(root, task, sealing, (base.tree, work.tree))]
+            made = base.store.compose(base.tree, {path: work.files.get(path) for path in paths})
+            return without_record(base.store, made, base.root)
+    return ""
+
+
+def without_record(store: Store, tree: str, root: str) -> str:
+    """Return a tree without Interlock's own files: below the project's root, and at the top, for reservations."""
+    own = tuple(f"{place}/{name}/".lstrip("/") for place in ("", root) for name in (OWN, EVIDENCE))
+    return store.compose(tree, {path: None for path in store.files(tree) if path.startswith(own)})
+
+
 def changed_outside(
     root: Path, task: Task, sealing: Mapping[str, Any], names: tuple[str, str], run_id: str
 ) -> list[Outside]:
@@ -286,6 +304,26 @@ def keeping_base(base: Base, work: str, task: Task, products: Mapping[str, Produ
     # A file that one gate takes from the work is judged by that gate, and has to stay.
     inside = [path for path, gates in keeping.items() if scope(path) and gates == len(products)]
     return inside, [path for path in keeping if not scope(path)]
+
+
+def keeps_base(task: Task, sealing: Mapping[str, Any]) -> Callable[[str], bool]:
+    """Return what says of a file, before anybody changes it, whether its change would be put back at a hand-over."""
+
+    @cache
+    def known() -> tuple[Mapping[str, Entry], Sequence[Product]]:
+        base, products = base_of(sealing), [*products_of(sealing).values()]
+        return ({}, ()) if base is None else (base.below(base.files), products)
+
+    def keeps(path: str) -> bool:
+        files, products = known()
+        scope = compile_scope(task.scope).matches
+        change = {path: Entry("100644", "")}  # as a plain file of other content
+        chosen = (
+            choose(each, change, files, scope=scope, may_change=task.frees, ignored=frozenset()) for each in products
+        )
+        return bool(products) and all(path in each.held for each in chosen)
+
+    return keeps
 
 
 def put_back_of(root: Path, run_id: str) -> Iterator[PutBack]:

@@ -56,6 +56,6 @@ def needed(root: Path) -> Database:
     """
     database = database_of(root)
     if database is None:
-        fix = 'Write `database = "postgresql://…"` into interlock.toml, or set INTERLOCK_DATABASE.'
+        fix = 'Write `database = "postgresql://…"` into interlock.toml of this clone, or set INTERLOCK_DATABASE.'
         raise GraphError("only a project with a database has workers, and this one has none", fix, NO_DATABASE)
     return database

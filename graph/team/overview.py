@@ -9,6 +9,7 @@ from interlock.core.database import Link
 from interlock.gates.config import load_config
 from interlock.graph.engine import legs
 from interlock.graph.engine.folder import list_runs
+from interlock.graph.task.store import RunStore
 from interlock.graph.team.asking import needed
 
 
@@ -88,11 +89,19 @@ def overview(root: Path) -> Overview:
         if queue["waiting"] and name not in served and name.partition("-")[0] not in served:
             start = f"interlock worker --queues {name.partition('-')[0]}"
             found["stalled"].append(StalledRow(run=f"({queue['waiting']})", why=f"no worker does {name}", next=start))
-    begun = {*list_runs(root, "runs")}
+    begun = list_runs(root, "runs")
     for run, why in legs.failed(database):
-        again = f"interlock resume {run}" if run in begun else "correct the task, and submit it again"
-        found["stalled"].append(StalledRow(run=run, why=why, next=again))
+        if run in begun and not RunStore(root, run).abandoned():
+            found["stalled"].append(StalledRow(run=run, why=why, next=f"interlock resume {run}"))
+        elif run not in begun and not any(_follows(other, run) for other in begun):
+            found["stalled"].append(StalledRow(run=run, why=why, next="correct the task, and submit it again"))
     return found
+
+
+def _follows(run: str, other: str) -> bool:
+    """Return whether a run is a later one of the same task."""
+    (task, _, number), (theirs, _, before) = run.rpartition("."), other.rpartition(".")
+    return task == theirs and number.isdecimal() and int(number) > int(before)
 
 
 def _worker(row: dict[str, Any], limit: float) -> WorkerRow:

@@ -69,7 +69,7 @@ class Worker:
     def __init__(self, root: Path, queues: Sequence[str], concurrency: int, say: Said) -> None:
         database = database_of(root)
         if database is None:
-            fix = 'Write `database = "postgresql://…"` into interlock.toml, or set INTERLOCK_DATABASE.'
+            fix = 'Write `database = "postgresql://…"` into interlock.toml of this clone, or set INTERLOCK_DATABASE.'
             raise GraphError("a worker needs a database, and the project has none", fix, NO_DATABASE)
         self.root, self.queues, self.concurrency, self.say = root, tuple(queues), concurrency, say
         self.database = database
@@ -107,7 +107,7 @@ class Worker:
             "serializer": DBOSPortableJSONSerializer(),
             "use_listen_notify": False,
             "run_migrations": False,
-            "log_level": "ERROR",
+            "log_level": "CRITICAL",  # what was cancelled or taken over is no error here
             "scheduler_polling_interval_sec": 5.0,
         }
         DBOS(config=settings)

@@ -164,7 +164,7 @@ def _judged(spec: PipelineSpec, stage: Stage, state: RunState, answer: Answer, r
         unchanged=acted_on_nothing(spec, state),
         remote=remote,
     )
-    issues = list(judge_stage(stage, payload, earlier(state), around))
+    issues = [*judge_stage(stage, payload, earlier(state), around), *(Issue(**row) for row in answer.get("noted", ()))]
     passes = all(item.level == "warn" for item in issues)
     following = spec.after(stage.name)
     next_acts = following is not None and following.acts

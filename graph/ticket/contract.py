@@ -105,11 +105,13 @@ TicketResponse = TypedDict(
         "next_role": str,
         "next_state": str,
         "gate_result": GateResult,
+        "ticket_text": NotRequired[str],
     },
 )
 """What the ticket tools answer; `ticket_json` is null where no run could be found.
 
-Shapes: `field_types` says what each of `required_fields` holds, in words.
+Shapes: `field_types` says what each of `required_fields` holds, in words; `ticket_text` is what Interlock fetched from
+the ticket's source, quoted, when a run begins.
 """
 
 

@@ -14,6 +14,7 @@ transaction is why no other checkpointer is taken: one that commits each write b
 for nothing, or the answer to a node that failed, which LangGraph would hand out in place of the next one.
 """
 
+import logging
 import os
 import sqlite3
 import threading
@@ -31,6 +32,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.types import Command
 
+from interlock.core.errors import InterlockError
 from interlock.core.locks import locked
 from interlock.gates.git_files import list_tree
 from interlock.graph.engine.folder import (
@@ -44,11 +46,12 @@ from interlock.graph.engine.folder import (
     state_dir,
 )
 from interlock.graph.errors import ENDED, GraphError, RunDamagedError, UnknownRunError
+from interlock.graph.sources.write_back import write_back
 from interlock.graph.task.runs import DAMAGE, SetUp, make_database, notify_ticket_end
 from interlock.graph.ticket.build import PipelineGraph, lists_files, now, pipeline_graph
 from interlock.graph.ticket.contract import FAIL_CLOSED, Ticket
 from interlock.graph.ticket.spec import SPECS, PipelineSpec
-from interlock.graph.ticket.state import Answer, Line, RunInput, RunState, issue_ticket, terminal, ticket_steps
+from interlock.graph.ticket.state import Answer, Line, RunInput, RunState, earlier, issue_ticket, terminal, ticket_steps
 from interlock.graph.ticket.store import TicketStore
 from interlock.journal import Journal
 from interlock.redaction import redactor_for
@@ -56,6 +59,7 @@ from interlock.redaction import redactor_for
 CHECKPOINTS: Final = "checkpoints.sqlite"
 """The file below `.interlock/tickets` with the checkpoints of all ticket runs of a project."""
 
+_LOG: Final = logging.getLogger("interlock.tickets")
 _START: Final = HeadRecord(seq=0, hash="0" * 64)
 
 
@@ -180,6 +184,10 @@ class OpenRuns:
         elif not terminal(run.state):
             raise self._damaged(store, ValueError(f"pipeline {spec.name} has no stage {run.state['state']} any more"))
         self._write(run)
+        # A ticket that Interlock fetched passes the first stage here, before anybody can submit another one for it.
+        if run.interrupt_id and run.state["revision"] == 1 and (payload := begin.get("fetched")):
+            self.resume(run, Answer(payload=payload, tool="source"))
+            run.interrupt_id = self._graph(spec).get_state(config).interrupts[0].id
         return run
 
     def resume(self, run: OpenRun, answer: Answer) -> None:
@@ -273,9 +281,21 @@ class OpenRuns:
         if terminal(state):
             copies["ticket"] = cast("dict[str, Any]", run.ticket)
             notify_ticket_end(self.root, store.run_id, complete=state["done"], state=state["state"])
+            try:
+                self.comment_end(run)
+            except (InterlockError, OSError) as error:
+                # The run has ended anyway; `interlock source comment` tries it again.
+                _LOG.warning("the end of %s is not said on its ticket: %s", name, error)
         if copies:
             store.write_copies(copies)
         self.snapshots.append(name, revision, "ticket", cast("dict[str, Any]", run.ticket), at=state["at"])
+
+    def comment_end(self, run: OpenRun) -> list[str]:
+        """Say the end of a run on the ticket that Interlock fetched for it; see `graph.sources.write_back`."""
+        state, source = run.state, run.state.get("source")
+        names = [] if source is None else [f"{source['source']}:{source['id']}"]
+        said = str(earlier(state).get("final_summary", ""))
+        return write_back(self.root, journal_run(run.store.run_id), names, state["state"], self._end(run), said=said)
 
     def _end(self, run: OpenRun) -> HeadRecord:
         head = self.journal.head(journal_run(run.store.run_id))

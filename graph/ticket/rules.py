@@ -47,6 +47,11 @@ _ROWS: Final[Mapping[Level, Mapping[str, tuple[str, str, str]]]] = {
             _PROTOCOL + "Goal",
             "Its lock is held until the other call has its answer. Wait for that, then send the latest ticket.",
         ),
+        "TKT115": (
+            "The ticket cannot be fetched from its source.",
+            "Interlock: a ticket of a source is fetched by nobody else",
+            "Do what the finding says of the source, or report it to the user; then begin the run again.",
+        ),
         "TKT121": (
             "The ticket is not the latest.",
             _LATEST,
@@ -80,6 +85,16 @@ _ROWS: Final[Mapping[Level, Mapping[str, tuple[str, str, str]]]] = {
             "Files changed before the plan passed.",
             "Governance Design §Freedom vs Control",
             "They are not compared with the plan. Tell the user which are yours; edit after the plan has passed.",
+        ),
+        "TKT132": (
+            "The ticket has changed at its source since it was fetched.",
+            "Interlock: work is held to the ticket as it was fetched",
+            "Tell the user. Where what is asked for has changed, end here, and begin a new run of the ticket.",
+        ),
+        "TKT133": (
+            "Whether the ticket has changed at its source cannot be seen now.",
+            "Interlock: work is held to the ticket as it was fetched",
+            "Go on, and tell the user.",
         ),
     },
 }

@@ -111,7 +111,8 @@ class RunState(TypedDict):
 
     Shapes: `gate` is the data of the last gate event, empty before the first; `trees` maps `begin` and the acting stage
     to what was listed there (see `Answer`); `edge` is the way out of the node that ended the last step; `before`, `at`
-    and `lines` are what the step has to write into the journal.
+    and `lines` are what the step has to write into the journal; `source` is the record of a ticket that Interlock
+    fetched (see `graph.sources`).
     """
 
     run_id: str
@@ -137,12 +138,14 @@ class RunState(TypedDict):
     before: HeadRecord
     at: str
     lines: list[Line]
+    source: NotRequired[dict[str, Any]]
 
 
 class RunInput(TypedDict, total=False):
     """What begins a run: `run_id` defaults to the thread id, `policy` to the configuration's, `at` to now.
 
-    `before` and `tree` are as in `Answer`.
+    `before` and `tree` are as in `Answer`. Of a ticket that Interlock fetched, `source` is the record and `fetched` the
+    payload of the first stage.
     """
 
     run_id: str
@@ -153,6 +156,8 @@ class RunInput(TypedDict, total=False):
     at: str
     before: HeadRecord
     tree: str
+    source: dict[str, Any]
+    fetched: dict[str, Any]
 
 
 class Answer(TypedDict, total=False):
@@ -160,7 +165,8 @@ class Answer(TypedDict, total=False):
 
     Shapes: `tree` is the digest of a listing that was kept as a file of the run (see `TicketStore.keep_tree`); without
     it the stage lists the files itself and keeps the listing in the state, which suits small projects. `refused` are
-    findings that kept the submission from its gate. `before` is where the run ends in the journal.
+    findings that kept the submission from its gate, `noted` findings besides those of the gate. `before` is where the
+    run ends in the journal.
     """
 
     payload: dict[str, Any]
@@ -171,6 +177,7 @@ class Answer(TypedDict, total=False):
     before: HeadRecord
     tree: str
     refused: list[IssueRecord]
+    noted: list[IssueRecord]
 
 
 # -- what a state says -----------------------------------------------------------------------------------------------
@@ -327,7 +334,9 @@ def begun(spec: PipelineSpec, given: RunInput, policy: TicketPolicy, tree: Any, 
         "pipeline": spec.name,
         "tree": tree if isinstance(tree, str) else "",
     }
-    return RunState(
+    source = given.get("source")
+    started |= {"source": source} if source else {}
+    state = RunState(
         run_id=run_id,
         ticket_id=given.get("ticket_id", ""),
         pipeline=spec.name,
@@ -352,6 +361,7 @@ def begun(spec: PipelineSpec, given: RunInput, policy: TicketPolicy, tree: Any, 
         at=at,
         lines=[Line(key="run_started", type="run_started", data=started)],
     )
+    return {**state, "source": source} if source else state
 
 
 # -- attempts --------------------------------------------------------------------------------------------------------

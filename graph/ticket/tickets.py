@@ -8,9 +8,10 @@ from typing import Any, Final, cast
 from interlock.gates.errors import GateError
 from interlock.gates.stages import Issue
 from interlock.graph.engine.folder import is_run_id, journal_run, list_runs
-from interlock.graph.errors import RunBusyError, RunDamagedError
+from interlock.graph.errors import GraphError, RunBusyError, RunDamagedError
 from interlock.graph.ticket import answers, submission
 from interlock.graph.ticket.contract import FAIL_CLOSED, MinimalResponse, RunStatus, Ticket, TicketResponse
+from interlock.graph.ticket.fetched import FETCHED_STAGE, changed_source, fetched_stage, ticket_text, unfetched
 from interlock.graph.ticket.open_runs import OpenRun, OpenRuns
 from interlock.graph.ticket.rules import (
     busy_run,
@@ -72,7 +73,8 @@ class Tickets:
     ) -> TicketResponse:
         """Begin a run, or return the present ticket of one that was begun with the same id (Ticket Protocol §Tools).
 
-        Several runs may share a ticket; nobody but the caller may submit to the run.
+        Several runs may share a ticket; nobody but the caller may submit to the run. A ticket of a source, such as
+        `jira:ABC-12`, is fetched, and the run begins behind the stage that asks for it.
 
         Raises:
             KeyError: There is no such spec.
@@ -87,6 +89,12 @@ class Tickets:
         # Before the lock, which leaves a folder behind: what cannot begin leaves nothing.
         if not store.exists():
             given["policy"] = ticket_policy(self.root)
+            try:
+                given |= (
+                    fetched_stage(self.root, ticket_id, spec.stages[0]) if spec.stages[0].name == FETCHED_STAGE else {}
+                )
+            except GraphError as error:
+                return answers.without_run([unfetched(ticket_id, error)], retry=True)
         try:
             with store.locked():
                 existed = store.exists()
@@ -100,7 +108,8 @@ class Tickets:
         if run.state["ticket_id"] != ticket_id or run.spec.name != pipeline:
             return answers.without_run([taken_run(name)], retry=True)
         said = f"Run {name} exists and is in {run.state['state']}." if existed else f"Run {name} has begun."
-        return answers.response(run.spec, run.state, answers.gate_result("pass", []), said)
+        answer = answers.response(run.spec, run.state, answers.gate_result("pass", []), said)
+        return answer if "source" not in run.state else {**answer, "ticket_text": ticket_text(run.state)}
 
     def submit(self, ticket: object, *, caller: str = "") -> TicketResponse:
         """Judge a submitted ticket and return what came of it, with the authoritative ticket."""
@@ -170,6 +179,16 @@ class Tickets:
         """Return the ids of all runs, by name."""
         return sorted(list_runs(self.root, "tickets"))
 
+    def comment_end(self, run_id: str) -> list[str]:
+        """Say the end of a run on its ticket, where that is not there, and return the tickets that have it now.
+
+        Raises:
+            UnknownRunError, RunDamagedError: See `graph.errors`.
+            GraphError: The source refuses it.
+        """
+        run = self._opened(run_id)
+        return self.open_runs.comment_end(run) if terminal(run.state) else []
+
     # -- runs ----------------------------------------------------------------------------------------------------
 
     def _opened(self, run_id: str) -> OpenRun:
@@ -237,7 +256,8 @@ class Tickets:
             wrong.append(finding)
         if wrong:
             return self._refused(run, wrong, call)
-        self.open_runs.resume(run, {**call, "payload": payload})
+        noted = answers.records(changed_source(self.root, run.state))
+        self.open_runs.resume(run, {**call, "payload": payload, "noted": noted})
         return answers.attempt_answer(run.spec, run.state, run.state["gate"])
 
     def _refused(self, run: OpenRun, wrong: Sequence[Issue], call: Answer) -> TicketResponse:

@@ -12,37 +12,46 @@ from interlock.cli.context import asked, form_option, json_option, report, resol
 from interlock.core.errors import Exit
 from interlock.core.finding import Finding
 from interlock.core.text import one_line
-from interlock.doctor import Check, Proof, Report, diagnose, prove
+from interlock.doctor import AgentProof, Check, Proof, Report, diagnose, prove, prove_agents
 from interlock.doctor.checks import scene
 
 _STYLES: Final = {"ok": "green", "warn": "yellow", "fail": "red"}
 
 
 @click.command("doctor")
-@click.option("--prove", "proving", is_flag=True, help="Plant a real conflict for each hook and server.")
+@click.option("--prove", "proving", is_flag=True, help="Plant a real conflict for each hook and server, try agents.")
+@click.option("--agent", "agents", multiple=True, metavar="acp:NAME", help="Try this agent, too, as --prove does.")
 @root_option
 @json_option
 @form_option
-def doctor_command(root: Path | None, *, proving: bool, as_json: bool, form: str | None) -> None:
+def doctor_command(
+    root: Path | None, agents: tuple[str, ...], *, proving: bool, as_json: bool, form: str | None
+) -> None:
     """Check that Interlock works here; nothing is changed.
 
     With --prove, each installed entry point (the clients' hooks as they are configured, git's hooks, the server, the
     command line) is asked for a file that another agent holds, in a throw-away project. One that does not refuse is
-    named.
+    named. Agents of the Agent Client Protocol that the configuration names are tried as well, with a model on loopback:
+    what they ask before they act, and what is there although they were told no.
 
     Exit codes: 0 all is well or could be better, 1 something does not work, or does not refuse.
     """
     home, wanted = resolve_root(root), asked(form, as_json=as_json)
     where = scene(home)
     found = diagnose(where)
+    proving = proving or bool(agents)
     proofs = prove(home, os.environ) if proving else []
+    tried = prove_agents(home, agents) if proving else []
     failed = any(finding.verdict == "fail" for _, finding in found) or not all(proof.refused for proof in proofs)
     data = _data(home, found, proofs, ok=not failed, proving=proving)
+    data |= {"agents": [asdict(row) for row in tried]} if tried else {}
 
     def text() -> None:
         _show(home, found)
         if proving:
             _show_proofs(proofs)
+            if tried:
+                _show_agents(tried)
 
     report(_findings(found, proofs), wanted, home, data, text, code=Exit.REFUSED if failed else Exit.GOOD)
 
@@ -88,6 +97,22 @@ def _show_proofs(proofs: Sequence[Proof]) -> None:
         click.echo(click.style(f"OPEN: {', '.join(bad)}: what others hold is not safe there", fg="red", bold=True))
     else:
         click.echo(f"all {len(proofs)} entry points refuse a conflict, or undo it")
+
+
+def _show_agents(tried: Sequence[AgentProof]) -> None:
+    rows: list[tuple[str, ...]] = [
+        ("agent", "program", "before editing", "before commands", "refused", "found afterwards")
+    ]
+    for row in tried:
+        edits, runs = ("asks" if yes else "does not ask" for yes in (row.asks_before_editing, row.asks_before_commands))
+        held = "did not hold" if row.found else "held" if "asks" in (edits, runs) else "nothing"
+        said = (edits, runs, held, ", ".join(row.found) or "nothing")
+        rows.append((row.agent, row.version, *said) if not row.problem else (row.agent, "not tried", row.problem))
+    widths = [max(len(row[column]) for row in rows if len(row) == len(rows[0])) for column in range(len(rows[0]))]
+    click.echo("agents, each with a model on loopback that tries what no task allows:")
+    for row in rows:
+        cells = [one_line(cell).ljust(width) for cell, width in zip(row, widths, strict=False)]
+        click.echo(f"  {'  '.join(cells)}".rstrip())
 
 
 def _show_row(head: str, text: str, fix: str, indent: int) -> None:

@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -35,18 +35,16 @@ from interlock.core.render import Form
 from interlock.core.text import count, few, money_text, shown
 from interlock.envelope.protocol import GateSpec
 from interlock.gates import in_scope
-from interlock.gates.checks.sealed import FAULTS, fault_of
+from interlock.gates.checks.sealed import FAULTS, fault_of, located
 from interlock.gates.command import Output, run_gate_command
 from interlock.gates.config import FILE, PYPROJECT, Config, load_config
 from interlock.gates.sealed import (
     Base,
     BaseCheck,
     SealedRun,
-    SealError,
     Store,
     Work,
     freeze,
-    judge,
     place_of,
     summary,
     write,
@@ -93,7 +91,7 @@ def gate_command(
     folder, wanted = resolve_root(root), asked(form, as_json=as_json)
     console = talk()
     base, about = _base(folder, task_file, revision)
-    with _settings(folder, base, task_file) as place:
+    with settings_of(folder, base, task_file) as place:
         task = graph.load_task(_task_in(place, folder, task_file))
         policy = graph.make_policy(task, load_config(place), folder)
     gate = policy.protocol.gates.get(gate_id)
@@ -109,7 +107,8 @@ def gate_command(
     done, said = _sealed(gate, folder, task, policy, base, console)
     data = {"schema": "interlock.gate/1", "gate": gate_id, "task_id": task.task_id, "ok": done.ok, **said}
     code = Exit.GOOD if done.ok else Exit.REFUSED
-    report(map(_finding, done.faults), wanted, folder, data, lambda: _show(gate, done, said), code=code)
+    faults = [_finding(fault, folder) for fault in done.faults]
+    report(faults, wanted, folder, data, lambda: _show(gate, done, faults, said), code=code)
 
 
 def _base(folder: Path, task_file: Path | None, revision: str) -> tuple[Base, str]:
@@ -133,7 +132,7 @@ def _base(folder: Path, task_file: Path | None, revision: str) -> tuple[Base, st
 
 
 @contextmanager
-def _settings(folder: Path, base: Base, task_file: Path | None) -> Generator[Path]:
+def settings_of(folder: Path, base: Base, task_file: Path | None) -> Generator[Path]:
     """Yield a folder with the configuration and the task files of the base."""
     named = "" if task_file is None else os.path.relpath(task_file.resolve(), folder)
     with TemporaryDirectory(prefix="interlock-") as name:
@@ -175,16 +174,8 @@ def _sealed(
 
         frozen = freeze(folder, [(gate, policy.seals[gate.id])], base=base.tree, note=said)
         case = graph.case_of(folder, gate, policy, frozen)
-        check = graph.checked_base(case, task, said)
-        # What the base itself breaks says nothing about the work, so it is an error and no verdict.
-        if (error := graph.sealing_error({gate.id: check})) is not None:
-            raise error
-        if why := check.tests.run.judge or check.tests.run.problem:
-            message = f"The tests of the base cannot be watched: {why}."
-            raise SealError("SEAL403", message, f"Remove what causes it; the log is {check.log}.")
         work = Work(task.scope, task.may_change)
-        said("its tests run")
-        done = judge(case, work, check, progress=said)
+        check, done = graph.judged_on_base(case, task.scope, work, said)
     # Tests that pass on a tree without any work prove nothing about the work.
     if done.ok and not done.choice.taken:
         done = replace(done, faults=(_idle(done, check.product.patterns),))
@@ -225,20 +216,19 @@ def _unsealed(gate: GateSpec, folder: Path, form: Form) -> NoReturn:
     report(() if good else (failed,), form, folder, data, lambda: click.echo(text), code=code)
 
 
-def _finding(fault: Finding) -> Finding:
-    """Return a fault of the tests by the code that the evidence has for it, at the file of its test."""
-    # A test is named by its file, two colons and the rest.
-    return fault._replace(code=FAULTS[fault.code][0], path=fault.field.partition("::")[0])
+def _finding(fault: Finding, folder: Path) -> Finding:
+    """Return a fault of the tests by the code that the evidence has for it, at the place where its test failed."""
+    return located(fault, folder)._replace(code=FAULTS[fault.code][0])
 
 
-def _show(gate: GateSpec, done: SealedRun, said: dict[str, Any]) -> None:
+def _show(gate: GateSpec, done: SealedRun, faults: Sequence[Finding], said: dict[str, Any]) -> None:
     counts = ", ".join(f"{number} {name}" for name, number in said["counts"].items()) or "by its exit status"
     level = "sealed" if said["level"] == "namespaces" else "sealed without namespaces"
     click.echo(f"{gate.id} {'passed' if done.ok else 'not passed'}: {counts}, {said['seconds']:.1f} s, {level}")
-    for fault in done.faults[:_SHOWN]:
-        show_finding(_finding(fault)._replace(found=shown(fault.found, 300)), err=False)
-    if len(done.faults) > _SHOWN:
-        click.echo(f"  and {len(done.faults) - _SHOWN} more")
+    for fault in faults[:_SHOWN]:
+        show_finding(fault._replace(found=shown(fault.found, 300)), err=False)
+    if len(faults) > _SHOWN:
+        click.echo(f"  and {len(faults) - _SHOWN} more")
     verb = "differs" if len(said["taken"]) == 1 else "differ"
     click.echo(f"  judged: {count(said['taken'], 'file')} of the product that {verb} from the base")
     titles = {
@@ -252,10 +242,12 @@ def _show(gate: GateSpec, done: SealedRun, said: dict[str, Any]) -> None:
     for title, key in titles.items():
         if said[key]:
             click.echo(f"  {title}: {few(said[key], _SHOWN)}")
-    if said["held_back"] and done.faults:
+    if said["held_back"] and faults:
         click.echo(f'  to let the work change one: commit may_change = ["{said["held_back"][0]}"] in the task file')
-    if not done.faults and said["note"]:
+    if not faults and said["note"]:
         click.echo(f"  note: {said['note']}")
+    if done.changed_lines is not None:
+        click.echo(f"  changed lines: {done.changed_lines.covered} of {done.changed_lines.lines} ran")
     if done.heldout is not None:
         click.echo(f"  held out: {done.heldout['passed']} of {done.heldout['total']} passed")
     click.echo(f"  log: {said['log']}")

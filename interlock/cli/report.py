@@ -22,13 +22,14 @@ from interlock.core.files import write_atomically
 def report_command(run: str, output: Path | None, root: Path | None) -> None:
     """Write RUN as one HTML file: its gates, answers, evidence with pictures inside, changes and log.
 
-    The file needs no script and no server.
+    The file needs no script and no server. A clone with the journal is enough, but for pictures and changes.
     """
     from interlock.cli.run import known_run  # noqa: PLC0415 - `--help` needs none
+    from interlock.cli.status import only_in_journal  # noqa: PLC0415
     from interlock.web import report  # noqa: PLC0415
 
     folder = resolve_root(root)
-    run_id = known_run(folder, run)
+    run_id = only_in_journal(folder, run) or known_run(folder, run)
     text = report(folder, run_id)
     if str(output) == "-":
         sys.stdout.write(text)

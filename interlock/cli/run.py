@@ -37,7 +37,7 @@ _Notice: TypeAlias = Callable[[Mapping[str, Any]], None]
 @click.option("--jobs", type=click.IntRange(1, 64), default=3, show_default=True, help="How many tasks run at once.")
 @click.option("--apart", is_flag=True, help="Run one task in a tree of its own, too.")
 @click.option("--here", is_flag=True, help="Run in the checkout, several tasks one after the other.")
-@click.option("--land", is_flag=True, help="Land each run in a tree of its own once it is APPROVED.")
+@click.option("--land", is_flag=True, help="Run each in a tree of its own, and land it once it is APPROVED.")
 @click.option("--with-changes", is_flag=True, help="Take along what is not committed into the trees.")
 @accept_option
 @root_option
@@ -61,7 +61,11 @@ def run_command(
     folder, files = resolve_root(root), task_files(paths)
     if here and apart:
         raise click.UsageError("--here and --apart contradict each other; leave one out")
-    config = load_config(folder)
+    if here and land:
+        raise click.UsageError(
+            "what lands has a tree of its own; leave --here out, or land it then: interlock land RUN"
+        )
+    apart, config = apart or land, load_config(folder)
     several = len(files) > 1 or any((row.candidates or 1) > 1 for row in config.roles.values())
     # With a database any worker may have to go on with it, which needs a tree of its own.
     if apart or (several and not here) or (address_of(folder) and not here):

@@ -84,7 +84,7 @@ def task_files(paths: Sequence[Path]) -> list[Path]:
     return found
 
 
-def check_clean(folder: Path, *, with_changes: bool) -> None:
+def check_clean(folder: Path, *, with_changes: bool, otherwise: str = "") -> None:
     """Say what is not in a tree that begins with the last commit.
 
     Raises:
@@ -95,8 +95,12 @@ def check_clean(folder: Path, *, with_changes: bool) -> None:
         raise graph.GraphError(
             f"{count(len(changed), 'file')} of the checkout {'is' if len(changed) == 1 else 'are'} changed and not "
             f"committed, and a tree of its own begins with a commit: {', '.join(changed[:5])}",
-            "Commit them; or take them along with `--with-changes`; or work in the checkout itself, one task at a "
-            "time: `interlock run --here TASK.toml`.",
+            "Commit them"
+            + (
+                otherwise
+                or "; or take them along with `--with-changes`; or work in the checkout itself, one task at a time: "
+                "`interlock run --here TASK.toml`."
+            ),
             graph.TREE,
         )
     if new and not with_changes:

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import click
 
@@ -26,7 +26,7 @@ from interlock.cli.lease_calls import read_reservations
 from interlock.cli.lease_text import show_reservations
 from interlock.core.errors import Exit, InterlockError
 from interlock.core.finding import Finding
-from interlock.core.render import OF_SERVICES
+from interlock.core.render import OF_SERVICES, Form
 from interlock.core.rule import explain
 from interlock.core.text import count, few, shown
 from interlock.reservations import span
@@ -66,6 +66,9 @@ def status_command(run: str | None, reservations_alone: bool, root: Path | None,
         show(summary, lambda row: click.echo(graph.summary_text(row)), as_json=as_json)
         return
     if run is not None:
+        if (name := only_in_journal(folder, run)) is not None:
+            show(graph.journal_summaries(folder, name)[0], lambda row: show_summary(row, folder), as_json=as_json)
+            return
         view = graph.view_run(known_run(folder, run), root=folder)
         summary = graph.run_summary(view, folder) | graph.tree_after(view, folder)
         show(summary, lambda row: show_summary(row, folder), as_json=as_json)
@@ -85,33 +88,31 @@ def overview(folder: Path) -> tuple[dict[str, Any], str]:
     except InterlockError as error:
         # Runs can be shown although the store of reservations cannot be read, so that is one row of trouble.
         damaged.append({"run_id": "reservations", "message": error.message, "fix": error.fix})
+    # A clone has the journal alone.
+    if not (rows or tickets or damaged):
+        rows = graph.journal_summaries(folder)
     data = {
         "schema": "interlock.runs/1",
         "runs": rows[::-1],
         "tickets": tickets[::-1],
         "damaged": damaged,
-        "without_state": [] if rows or tickets or damaged else _runs_of_journal(folder),
         "reservations": held,
     }
     return data, me
 
 
-def _runs_of_journal(folder: Path) -> list[str]:
-    """Return the runs that the journal has, for a checkout that has nothing else of them, such as a clone."""
-    from interlock.graph.feed import Feed  # noqa: PLC0415
-
-    feed = Feed(folder)
-    feed.catch_up()
-    return [*feed.rows]
+def only_in_journal(folder: Path, name: str) -> str | None:
+    """Return the name in the journal of a run that has no state in this checkout, as in a clone; else None."""
+    has_state = graph.find_run(folder, "runs", name) or graph.find_ticket_run(folder, name)
+    return None if has_state else graph.find_in_journal(folder, name)
 
 
 def show_overview(data: Mapping[str, Any], me: str) -> None:
     """Print the runs and tickets of a project, and below them who holds what."""
     held = data["reservations"]
-    if lost := data["without_state"]:
-        text = f"the journal has {count(lost, 'run')} ({few(lost)}), whose state is not in this checkout"
-        click.echo(f"{text}: `interlock verify` checks what is here", err=True)
-    elif not (data["runs"] or data["tickets"] or data["damaged"] or (held and (held["leases"] or held["waiters"]))):
+    if any(row["phase"] == "gone" for row in data["runs"]):
+        click.echo("by the journal alone, since this checkout has no state of runs", err=True)
+    if not (data["runs"] or data["tickets"] or data["damaged"] or (held and (held["leases"] or held["waiters"]))):
         click.echo("no runs here; start one with `interlock run TASK.toml`, or let an agent begin a ticket", err=True)
     for row in data["runs"]:
         state = f"{graph.status_text(row):<17} attempt {row['attempt']}"
@@ -125,7 +126,12 @@ def show_overview(data: Mapping[str, Any], me: str) -> None:
         show_reservations(held, me)
 
 
-_PHASE_NOTE: Final = {"new": "not started", "running": "cut off; `interlock resume` continues it", "done": "ended"}
+_PHASE_NOTE: Final = {
+    "gone": "",
+    "new": "not started",
+    "running": "cut off; `interlock resume` continues it",
+    "done": "ended",
+}
 """The note on a run that nobody drives and that waits for nobody."""
 _EARLIER: Final = "an earlier version made it: it can be read, not continued"
 
@@ -175,29 +181,75 @@ def _ticket_note(row: Mapping[str, Any]) -> str:
 
 
 @click.command("explain")
-@click.argument("run", metavar="RUN|CODE")
+@click.argument("run", metavar="RUN|CODE", required=False)
+@click.option(
+    "--all",
+    "every",
+    is_flag=True,
+    help="Print every finding, with the place of each failed test; without RUN, of the newest run of every task.",
+)
 @root_option
 @json_option
-def explain_command(run: str, root: Path | None, as_json: bool) -> None:
-    """Say why RUN (the id of a run, a task or a ticket) is where it is, or what a CODE such as ENV203 means."""
+@form_option
+def explain_command(run: str | None, every: bool, root: Path | None, as_json: bool, form: str | None) -> None:
+    """Say why RUN (the id of a run, a task or a ticket) is where it is, or what a CODE such as ENV203 means.
+
+    With --format, the findings of the run: its gates, its failed tests by file, line and column, and its last answer.
+    """
+    wanted = asked(form, as_json=as_json)
+    if run is None and not every:
+        raise click.UsageError("name a RUN or a CODE, or give --all")
     # A code is looked up first: no id of a run has its form.
-    code = run.upper()
+    code = (run or "").upper()
     rows = catalog() if re.fullmatch(CODE, code) else {}
     if code in rows:
         keys = ("code", "level", "title", "source", "remedy", "good", "bad")
         rule = {"schema": "interlock.rule/1", **{key: getattr(rows[code], key) for key in keys}}
-        show(rule, lambda _rule: click.echo(explain(rows.values(), code), nl=False), as_json=as_json)
+        show(rule, lambda _rule: click.echo(explain(rows.values(), code), nl=False), as_json=wanted == "json")
         return
+    folder = resolve_root(root)
+    names = [run] if run is not None else _newest_runs(folder)
+    explained, found = list[tuple[dict[str, Any], str]](), list[Finding]()
+    for name in names:
+        data, text, in_journal = _explained(folder, name)
+        if every or wanted in OF_SERVICES:
+            rows_of_run = graph.findings_of(folder, in_journal)
+            found += rows_of_run
+            data |= {"findings": [row.to_json() | {"path": row.path} for row in rows_of_run]} if every else {}
+            text += "\nfindings:" if every else ""
+        explained.append((data, text))
+
+    def say() -> None:
+        for data, text in explained:
+            click.echo(text)
+            for row in data.get("findings", ()) if every else ():
+                show_finding(Finding(**row), err=False)
+
+    data = explained[0][0] if run is not None else {"schema": "interlock.explanations/1"}
+    data |= {} if run is not None else {"runs": [each for each, _ in explained]}
+    report(found, wanted, folder, data, say, code=Exit.GOOD)
+
+
+def _explained(folder: Path, name: str) -> tuple[dict[str, Any], str, str]:
+    """Return why a run is where it is, as data and as text, and its name in the journal."""
     from interlock.cli.run import known_run  # noqa: PLC0415
 
-    folder = resolve_root(root)
-    ticket_run = _ticket_run(folder, run)
+    if (in_journal := only_in_journal(folder, name)) is not None:
+        data = graph.explain_from_journal(folder, in_journal)
+        return data, graph.explanation_text(data), in_journal
+    ticket_run = _ticket_run(folder, name)
     if ticket_run is not None:
-        explained = graph.explain_ticket(graph.Tickets(folder), ticket_run)
-        show(explained, lambda row: click.echo(graph.ticket_explanation_text(row)), as_json=as_json)
-        return
-    explained = graph.explain_run(graph.view_run(known_run(folder, run), root=folder), folder)
-    show(explained, lambda row: click.echo(graph.explanation_text(row)), as_json=as_json)
+        data = graph.explain_ticket(graph.Tickets(folder), ticket_run)
+        return data, graph.ticket_explanation_text(data), graph.journal_run(ticket_run)
+    run_id = known_run(folder, name)
+    data = graph.explain_run(graph.view_run(run_id, root=folder), folder)
+    return data, graph.explanation_text(data), run_id
+
+
+def _newest_runs(folder: Path) -> list[str]:
+    """Return the newest run of each task."""
+    newest = {row["task_id"]: row["run_id"] for row in graph.journal_summaries(folder) if ":" not in row["run_id"]}
+    return [*newest.values()]
 
 
 @click.command("ask")
@@ -256,11 +308,24 @@ def graph_command(table: bool, pipeline: str | None) -> None:
     "--commits", metavar="RANGE", help="Check commits, such as origin/main..HEAD, against what was reserved then."
 )
 @click.option(
+    "--approved",
+    metavar="RANGE",
+    help="Say of each commit, such as of origin/main..HEAD, whether its tree was APPROVED.",
+)
+@click.option(
     "--journal",
     "journals",
     multiple=True,
     type=EXISTING_FILE,
     help="With --commits: a journal to read besides those of this repository's checkouts.",
+)
+@click.option("--bundle", type=EXISTING_FILE, help="Verify a bundle of `interlock attest`, without any record.")
+@click.option("--commit", metavar="SHA", help="With --bundle: the full name of the commit that it is about.")
+@click.option(
+    "--key",
+    type=EXISTING_FILE,
+    envvar="INTERLOCK_TRUSTED_SIGNER",
+    help="With --bundle: the public key of who signed it; by default INTERLOCK_TRUSTED_SIGNER names it.",
 )
 @click.option("--allow-incomplete", is_flag=True, help="Do not fail for events that are in no journal here.")
 @click.option("--evidence", is_flag=True, help="Also compare every evidence file with the journal.")
@@ -270,7 +335,11 @@ def graph_command(table: bool, pipeline: str | None) -> None:
 def verify_command(
     heads: tuple[str, ...],
     commits: str | None,
+    approved: str | None,
     journals: tuple[Path, ...],
+    bundle: Path | None,
+    commit: str | None,
+    key: Path | None,
     allow_incomplete: bool,
     evidence: bool,
     root: Path | None,
@@ -279,7 +348,11 @@ def verify_command(
 ) -> None:
     """Check every line of the journal and of the ticket snapshots, and their ends against what the checkpoints keep.
 
-    With --commits, each commit of a range is checked against the reservations at the time when it was made.
+    With --commits, each commit of a range is checked against the reservations at the time when it was made; with
+    --approved, its tree against those with which runs were APPROVED. With --bundle, what `interlock attest` signed is
+    verified, and nothing else is needed.
+
+    Exit 0 when everything is as recorded, 1 when something is not, 2 when there is no record to compare with.
     """
     if commits is None and journals:
         raise click.UsageError("--journal goes with --commits RANGE")
@@ -287,21 +360,59 @@ def verify_command(
     if commits is not None:
         if wanted in OF_SERVICES:
             raise click.UsageError("--commits prints text or JSON")
-        if heads or evidence:
-            raise click.UsageError("--commits goes with neither --head nor --evidence: leave them out")
+        if heads or evidence or approved:
+            raise click.UsageError("--commits goes with no other check: leave --head, --evidence and --approved out")
         from interlock.cli.commit import show_commits  # noqa: PLC0415
 
         show_commits(root, commits, journals, allow_incomplete=allow_incomplete, as_json=wanted == "json")
+    if bundle is not None:
+        if commit is None or key is None:
+            raise click.UsageError("--bundle goes with --commit SHA and --key FILE: anybody can sign with another key")
+        _verify_bundle(bundle, commit, key, wanted)
     folder = resolve_root(root)
+    if approved is not None:
+        if heads or evidence:
+            raise click.UsageError("--approved goes with neither --head nor --evidence: leave them out")
+        looked_at = graph.verify_approved(folder, approved)
+        code = Exit.REFUSED if looked_at.problems else Exit.GOOD
+        report(looked_at.problems, wanted, folder, looked_at.to_json(), lambda: _print_approved(looked_at), code=code)
     found = graph.verify_journal(folder, [graph.parse_head(item) for item in heads])
+    for run_id in graph.list_runs(folder, "runs") if evidence else ():
+        graph.bring_shown(folder, run_id)
     looked = graph.check_evidence(folder) if evidence else None
     # The line of evidence is one of the journal, not of the file.
     problems = [] if looked is None else [row._replace(line=0) for row in looked.problems]
     problems += found.problems
-    good = not problems
-    data = {**found.to_json(), "ok": good, **({} if looked is None else {"evidence": looked.to_json()})}
-    code = Exit.GOOD if good else Exit.REFUSED
+    code = Exit.REFUSED if problems else Exit.USAGE if found.verdict == "empty" else Exit.GOOD
+    evidenced = {} if looked is None else {"evidence": looked.to_json()}
+    data = {**found.to_json(), "ok": code == Exit.GOOD, **evidenced}
     report(problems, wanted, folder, data, lambda: _print_verified(problems, found, looked), code=code)
+
+
+def _verify_bundle(bundle: Path, commit: str, key: Path, form: Form) -> NoReturn:
+    found = graph.verify_bundle(bundle.read_bytes(), commit, graph.load_public_key(key))
+    problems = [found] if isinstance(found, Finding) else []
+    data = {"schema": "interlock.attested/1", "ok": not problems}
+    data |= {"problem": found.to_json()} if isinstance(found, Finding) else found._asdict()
+
+    def say() -> None:
+        if isinstance(found, Finding):
+            show_finding(found, err=False)
+            return
+        gates = [f"{gate} ({count(tests, 'test')})" if tests else gate for gate, tests in found.gates.items()]
+        click.echo(f"{found.commit}: APPROVED in run {found.run} at {found.at}")
+        click.echo(f"  passed: {few(gates, 20) or 'no command gate'}; waived: {few(found.waived, 20) or 'none'}")
+        click.echo(f"  signed by key {found.key}")
+
+    report(problems, form, Path.cwd(), data, say, code=Exit.REFUSED if problems else Exit.GOOD)
+
+
+def _print_approved(found: "graph.ApprovedCommits") -> None:
+    for commit, run in found.runs.items():
+        click.echo(f"{commit[:12]}: {f'approved, {run}' if run else 'not approved'}")
+    for problem in found.problems[:1]:
+        show_finding(problem, err=False)
+    click.echo(found.text)
 
 
 def _print_verified(
@@ -315,6 +426,7 @@ def _print_verified(
     kinds = [count(number, kind) for number, kind in found.kinds] or ["no run"]
     counts = f"{count(found.lines, 'line')}, {', '.join(kinds)}, {count(found.heads, 'head')} checked"
     is_empty = found.verdict == "empty"
-    click.echo(f"{found.path}: " + ("nothing written yet" if is_empty else f"{found.verdict}; {counts}"))
+    what = "nothing written yet, and so nothing to verify" if is_empty else f"{found.verdict}; {counts}"
+    click.echo(f"{found.path}: {what}")
     for what in found.carried:
         click.echo(f"note: {what} not written yet: the last step was cut off, and the next call writes it")

@@ -68,7 +68,7 @@ def submit_command(
     """Put tasks into the queue of a project with a database; a worker begins each from the last commit."""
     folder = resolve_root(root)
     database = graph.needed(folder)
-    check_clean(folder, with_changes=False)
+    check_clean(folder, with_changes=False, otherwise="; or take them along: `interlock run --with-changes TASK.toml`.")
     runs = [graph.submit(folder, path, land=land, priority=priority, models=models) for path in paths]
     if not graph.workers_alive(database):
         talk().print("note: no worker is alive; they begin when one is: interlock worker", style="yellow")

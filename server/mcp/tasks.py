@@ -184,6 +184,7 @@ class TaskCalls:
         else:
             task = graph.task_from_mapping(given, base=str(self.root))
             refuse_power(task)
+        task = graph.with_files(self.root, task)
         # A role that has a runner keeps it; the others answer through this server.
         agents = {**task.agents, **dict.fromkeys(_remote_roles(task, config, protocol), _REMOTE)}
         return replace(task, agents=agents)

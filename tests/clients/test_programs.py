@@ -133,8 +133,8 @@ def answer(ask):
 
 def make_task(stage: Stage) -> None:
     """Make a task whose builder is the program: `src/free.py` is to say x = 2."""
-    config = [scripted.CONFIG, "[agents.builder]", 'runner = "command"', f'preset = "{stage.program.name}"']
-    config += [f"{key} = {json.dumps(value)}" for key, value in stage.program.settings.items()]
+    config = [scripted.CONFIG, "[agents.builder]"]
+    config += [f"{key} = {json.dumps(value)}" for key, value in stage.table.items()]
     for role in ("tester", "reviewer"):
         config += [f"[agents.{role}]", 'runner = "python:others:answer"']
     task = {**scripted.TASK, "scope": ["src/free.py"]}
@@ -147,6 +147,18 @@ def make_task(stage: Stage) -> None:
     }
     for name, text in files.items():
         (stage.root / name).write_text(text, encoding="utf-8")
+
+
+def commit_all(root: Path) -> None:
+    """Make a repository of a folder, with all of it in the first commit."""
+    for words in (
+        ("init", "-q", "-b", "main"),
+        ("config", "user.name", "Ann"),
+        ("config", "user.email", "ann@example.org"),
+        ("add", "-A"),
+        ("commit", "-qm", "Start"),
+    ):
+        git(root, *words)
 
 
 @each_program
@@ -180,14 +192,7 @@ def test_a_task_is_built_inside_the_program_in_a_sandbox_and_lands(stage: Stage)
     if is_below(str(INSTALLED), PRIVATE):
         pytest.skip("the programs are installed where a sandbox has an empty folder of its own")
     make_task(stage)
-    for words in (
-        ("init", "-q", "-b", "main"),
-        ("config", "user.name", "Ann"),
-        ("config", "user.email", "ann@example.org"),
-        ("add", "-A"),
-        ("commit", "-qm", "Start"),
-    ):
-        git(stage.root, *words)
+    commit_all(stage.root)
     done = scripted.envelope({"ask_id": "HELLO-001.1/HELLO-001/builder", "role": "builder"}, "READY_FOR_QA")
     calls = [stage.program.edit(stage.free)]
     if stage.program.name == "claude":
@@ -213,7 +218,7 @@ def test_a_command_that_removes_what_another_holds_and_fails_is_undone(stage: St
     assert "They were put back as ann left them" in requests[-1].words
 
 
-@pytest.mark.parametrize("name", [program.name for program in PROGRAMS])
+@pytest.mark.parametrize("name", sorted(path.name for path in LOCKS.iterdir()))
 def test_the_lock_of_a_program_pins_every_package_exactly_and_names_no_address(name: str) -> None:
     wanted = json.loads((LOCKS / name / "package.json").read_text(encoding="utf-8"))["dependencies"]
     assert all(re.fullmatch(r"[0-9]+\.[0-9]+\.[0-9]+", version) for version in wanted.values())

@@ -85,21 +85,22 @@ class Worker:
         if not self._steps:
             return Reply("The ticket is complete.")
         name, arguments = self._steps[0]
-        offered = next((tool for tool in self._offered(request) if tool.endswith(name)), "")
-        if offered or name not in (BEGIN, SUBMIT):
+        known = next((tool for tool in offered(request) if tool.endswith(name)), "")
+        if known or name not in (BEGIN, SUBMIT):
             self._steps.pop(0)
-            return Reply(tool_calls=[(offered or name, arguments)])
+            return Reply(tool_calls=[(known or name, arguments)])
         self._searches += 1
         if self._program not in SEARCH or self._searches > SEARCHES:
             return Reply("There is no such tool.")
         time.sleep(0.5)  # the server of a program that was just started is still starting
         return Reply(tool_calls=[SEARCH[self._program]])
 
-    def _offered(self, request: Request) -> list[str]:
-        """Return the names by which tools can be called; one that was found in a namespace has that before a `/`."""
-        found = [row for row in request.json.get("input", ()) if row.get("type") == "tool_search_output"]
-        spaces = [space for row in found for space in row["tools"] if space["type"] == "namespace"]
-        return [*request.tools, *(f"{space['name']}/{tool['name']}" for space in spaces for tool in space["tools"])]
+
+def offered(request: Request) -> list[str]:
+    """Return the names by which tools can be called; one that was found in a namespace has that before a `/`."""
+    found = [row for row in request.json.get("input", ()) if row.get("type") == "tool_search_output"]
+    spaces = [space for row in found for space in row["tools"] if space["type"] == "namespace"]
+    return [*request.tools, *(f"{space['name']}/{tool['name']}" for space in spaces for tool in space["tools"])]
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)

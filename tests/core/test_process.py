@@ -94,3 +94,49 @@ def test_an_interruption_leaves_no_process(tmp_path: Path, monkeypatch: pytest.M
 def test_a_program_that_is_not_there_is_an_error_of_the_system(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         capture(["no-such-program"], cwd=tmp_path, env={"PATH": ""}, timeout_seconds=1)
+
+
+ECHO = "import sys\nfor line in sys.stdin: print('got', line, end='', flush=True)\n"
+
+
+def converse(code: str, tmp_path: Path, said: list[bytes], answers: list[bytes]) -> Ended:
+    """Say one thing after the other, each once the one before was answered."""
+    words = iter(said)
+
+    def talk() -> bytes | None:
+        waits = len(b"".join(answers).splitlines()) < talked[0]
+        if waits:
+            return b""
+        talked[0] += 1
+        return next(words, None)
+
+    talked = [0]
+    env = {"PATH": os.environ["PATH"]}
+    argv = [sys.executable, "-c", code]
+    seconds = {"timeout_seconds": 60.0, "grace_seconds": 0.5}
+    return capture(argv, cwd=tmp_path, env=env, seen=answers.append, talk=talk, **seconds)
+
+
+def test_a_conversation_goes_to_and_fro_and_ends_by_a_closed_input(tmp_path: Path) -> None:
+    answers: list[bytes] = []
+    ended = converse(ECHO, tmp_path, [b"one\n", b"two\n"], answers)
+    assert (b"".join(answers), ended.status, ended.stopped) == (b"got one\ngot two\n", 0, "over")
+
+
+def test_a_program_that_stays_when_the_conversation_is_over_is_killed(tmp_path: Path) -> None:
+    answers: list[bytes] = []
+    ended = converse(f"{ECHO}import time; time.sleep(600)", tmp_path, [b"one\n"], answers)
+    assert (answers, ended.status, ended.stopped) == ([b"got one\n"], -signal.SIGKILL, "over")
+
+
+def test_a_program_that_does_not_read_is_asked_nothing_more(tmp_path: Path) -> None:
+    asked: list[bytes] = []
+
+    def talk() -> bytes:
+        asked.append(b"x" * 1_000_000)
+        return asked[-1]
+
+    env = {"PATH": os.environ["PATH"]}
+    argv = [sys.executable, "-c", "import time; time.sleep(600)"]
+    ended = capture(argv, cwd=tmp_path, env=env, timeout_seconds=0.5, grace_seconds=0.2, talk=talk)
+    assert (ended.stopped, len(asked)) == ("timeout", 1)

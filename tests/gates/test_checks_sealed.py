@@ -39,6 +39,8 @@ CODES = (
     "EVD572",
     "EVD582",
     "EVD582",
+    "EVD600",
+    "EVD601",
     "EVD584",
     "EVD584",
     "EVD586",

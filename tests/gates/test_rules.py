@@ -15,7 +15,7 @@ from tests.table import each_row
 
 TESTS = Path(__file__).parent
 TABLES: list[tuple[ModuleType, Mapping[str, Rule], str, Path]] = [
-    (interlock.gates, rules.BY_CODE, r"(?:EVD5|TSK7)\d\d", TESTS),
+    (interlock.gates, rules.BY_CODE, r"(?:EVD5|EVD6|TSK7)\d\d", TESTS),
     (stages, stage_rules.BY_CODE, r"STG\d\d\d", TESTS / "stages"),
 ]
 SOURCES = ("Strict Envelope §", "Ticket Protocol §", "Governance Design §", "Interlock: ")

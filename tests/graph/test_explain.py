@@ -1,10 +1,7 @@
 """Why a run is where it is, as people and agents read it."""
 
-import shutil
-
 from interlock.graph.task.explain import explain_run
 from interlock.graph.task.runs import drive
-from tests import warm
 from tests.graph.conftest import Project
 
 
@@ -20,10 +17,3 @@ def test_the_refusal_of_a_qa_role_that_is_asked_again_is_shown_at_once(project: 
     refusal = explain_run(view, project.root)["last_refusal"]
     assert (refusal["role"], refusal["reask"]) == ("tester", 0)
     assert refusal["findings"][0]["fix"]
-
-
-def test_a_clone_that_has_the_journal_alone_names_its_runs(project: Project) -> None:
-    run_id = project.run().run_id
-    shutil.rmtree(project.root / ".interlock")
-    said = warm.interlock(project.root, "status")
-    assert (said.returncode, f"the journal has 1 run ({run_id}), whose state is not in" in said.stderr) == (0, True)

@@ -89,10 +89,10 @@ def test_verify_passes_on_a_whole_journal_and_names_the_line_of_a_changed_one(ap
         path.write_bytes(before)
 
 
-def test_verify_of_an_untouched_project_is_good_and_writes_nothing(tmp_path: Path) -> None:
+def test_verify_of_an_untouched_project_has_nothing_to_compare_with_and_writes_nothing(tmp_path: Path) -> None:
     done = interlock(tmp_path, "verify", "--json")
-    assert (done.returncode, data(done)["verdict"], data(done)["problems"]) == (0, "empty", [])
-    assert interlock(tmp_path, "verify").stdout.endswith(": nothing written yet\n")
+    assert (done.returncode, data(done)["verdict"], data(done)["problems"]) == (2, "empty", [])
+    assert interlock(tmp_path, "verify").stdout.endswith(": nothing written yet, and so nothing to verify\n")
     head = f"HELLO-001.1:1:{'0' * 64}"
     assert interlock(tmp_path, "verify", "--head", head).returncode == 1
     assert not any(tmp_path.iterdir())

@@ -191,3 +191,23 @@ def test_of_two_tasks_in_trees_that_conflict_the_second_is_built_anew_on_the_fir
     assert (root / "src/a.txt").read_text() == "A-1\nB-1\n"
     assert git(root, "status", "--porcelain") == ""
     assert json.loads(command(root, "queue", "--json").stdout)["runs"] == []
+
+
+def test_a_protected_branch_is_not_landed_on_and_the_way_by_a_pull_request_is_named(project: Project) -> None:
+    root, server = project.root, project.root.parent / "server.git"
+    git(root.parent, "init", "-q", "--bare", str(server))
+    git(root, "remote", "add", "origin", str(server))
+    git(root, "push", "-q", "origin", "main")
+    # As GitHub refuses it.
+    hook = server / "hooks/pre-receive"
+    hook.parent.mkdir(exist_ok=True)
+    refusal = "error: GH006: Protected branch update failed for refs/heads/main."
+    hook.write_text(f"#!/bin/sh\ngrep -q refs/heads/main && echo '{refusal}' >&2 && exit 1\nexit 0\n")
+    hook.chmod(0o755)
+    write(root, {"interlock.toml": f'{(root / "interlock.toml").read_text()}\n[landing]\nremote = "origin"\n'})
+    run_id = approved_run(project, "A-1", {"src/a.txt": "1\n"})
+    done = command(root, "land", run_id)
+    assert (done.returncode, "GH006" in done.stderr, "LND707" in done.stderr) == (1, True, True), done.stderr
+    assert "open a pull request of what `interlock commit RUN` makes" in done.stderr
+    assert command(root, "commit", run_id).returncode == 0
+    git(root, "push", "-q", "origin", f"interlock/{run_id}")

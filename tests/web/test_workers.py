@@ -5,9 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from interlock.core.database import ADDRESS, Database
-from interlock.graph.engine import legs
 from tests.graph.conftest import Project
-from tests.graph.team.conftest import drive, prepared
+from tests.graph.team.conftest import drive, legs, prepared
 from tests.postgres import Server
 from tests.web.conftest import World
 

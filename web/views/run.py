@@ -1,6 +1,7 @@
 """A run: why it is where it is, its answers and its log."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -82,6 +83,9 @@ def run_values(project: Project, run_id: str) -> dict[str, Any]:
             "last_refusal": None,
             "driven": False,
         }
+        if isinstance(error, graph.UnknownRunError):
+            with suppress(InterlockError):
+                explained = graph.explain_from_journal(project.root, run_id, project.feed)
     return {
         "project": project,
         "row": row,

@@ -12,7 +12,7 @@ const path = require('node:path')
 const { fileURLToPath } = require('node:url')
 
 const SOCKET = path.join(__dirname, '..', 'socket')
-const FRAME = /^(?:\s+at .*?\(?)?((?:file:\/\/)?\/[^()]*?):(\d+)(?::\d+\)?)?$/
+const FRAME = /^(?:\s+at .*?\(?)?((?:file:\/\/)?\/[^()]*?):(\d+)(?::(\d+)\)?)?$/
 // eslint-disable-next-line no-control-regex
 const COLOUR = /\u001b\[[\d;]*m/g
 const HEAD = /^\S*(?:Error|Exception)\b/
@@ -49,10 +49,11 @@ function sender (socket, { token, root }) {
   const relative = file => path.relative(root, path.resolve(root, file ?? ''))
   const isInside = file => file.startsWith(root + path.sep)
 
-  // `calc.js:2 TypeError: add is not a function`: the deepest frame in the project that is no test, else the deepest.
+  // `calc.js:2:7 TypeError: add is not a function`: the deepest frame in the project that is no test, else the deepest.
   const message = stack => {
     const lines = String(stack ?? '').replace(COLOUR, '').split('\n')
-    const frames = lines.map(each => FRAME.exec(each)).filter(Boolean).map(([, file, at]) => [plainPath(file), at])
+    const frames = lines.map(each => FRAME.exec(each)).filter(Boolean)
+      .map(([, file, line, column]) => [plainPath(file), column ? `${line}:${column}` : line])
     const inside = frames.filter(([file]) => isInside(file) && isOwn(file))
     const place = inside.find(([file]) => !tests.has(file)) ?? inside[0]
     const said = lines.filter(each => each.trim() && !FRAME.test(each) && !/^\s+at /.test(each))

@@ -27,6 +27,7 @@ sys.path[:] = [each for each in _path if (each + os.sep).startswith(_library) an
 
 import functools
 import json.encoder
+import linecache
 import re
 import time
 import types
@@ -43,13 +44,15 @@ __unittest = True
 _MESSAGE = 2000
 _LINES = 3
 _FRAME = r'^ +File "(.+)", line (\d+)'
+_MARKED = r".*\n    \S.*\n    ( *)[~^]+\n"
+"""What follows a frame where Python 3.11 or newer marks what failed in its line."""
 _RUNNERS = ("pytest", "_pytest", "pluggy", "unittest")
 _SKIPS = ("Skipped", "SkipTest", "XFailed")
 # The second one is of Python 3.12 and 3.13 alone.
 _RETURNS = [opmap[name] for name in ("RETURN_VALUE", "RETURN_CONST") if name in opmap]
 # Bound now: tests replace such functions for themselves (time, files), and product might to deceive.
 _realpath, _getpid, _open, _write, _clock = os.path.realpath, os.getpid, open, os.write, time.perf_counter
-_getprofile, _setprofile, _modules = sys.getprofile, sys.setprofile, sys.modules
+_getprofile, _setprofile, _modules, _getline = sys.getprofile, sys.setprofile, sys.modules, linecache.getline
 # The encoder of `json.dumps`, of which no part can be replaced.
 _encode = json.encoder.c_make_encoder(
     None, str, json.encoder.encode_basestring_ascii, None, ": ", ", ", False, False, True
@@ -177,16 +180,19 @@ class _Recorder:
         return self.traced("".join(_format_exception(error)), test)
 
     def traced(self, text, test=""):
-        """Return what a traceback says at its end, behind the deepest `file:line` of the product, else of the project.
+        """Return what a traceback says at its end, behind the deepest `file:line:column` of the product, else ours.
 
         `test` is a file that is no product, whether it is known to be a test or not.
         """
         if "+ Exception Group Traceback" in text:  # its members stand behind bars
             text = re.sub("^ +[|+] ?", "", text, flags=re.MULTILINE)
-        frames = re.findall(_FRAME, text, re.MULTILINE)
-        own = [(self.inside(file), line) for file, line in frames if self.inside(file)]
+        frames = list(re.finditer(_FRAME, text, re.MULTILINE))
+        own = [(self.inside(frame[1]), frame) for frame in frames if self.inside(frame[1])]
         product = [row for row in own if row[0] not in self.frozen and row[0] != self.inside(test)]
-        place = "%s:%s " % (product or own)[-1] if own else ""
+        place = ""
+        if own:
+            path, frame = (product or own)[-1]
+            place = "%s:%s%s " % (path, frame[2], _column(frame[1], frame[2], text[frame.end() :]))
         end = re.split(_FRAME, text, flags=re.MULTILINE)[-1]
         said = [line for line in end.splitlines()[bool(frames) :] if line.strip()] or ["no message"]
         first = next((at for at, line in enumerate(said) if not line[0].isspace()), 0)
@@ -246,6 +252,13 @@ class _Recorder:
                 self.note()
 
         owner._callTestMethod = observed
+
+
+def _column(path, line, rest):
+    """Return `:column`, from 1, of what a traceback marks in a line, else of the statement; empty without the line."""
+    source, marked = _getline(path, int(line)), re.match(_MARKED, rest)
+    indent = len(source) - len(source.lstrip())
+    return ":%d" % (indent + 1 + len(marked[1] if marked else "")) if source else ""
 
 
 # -- classes whose values equal everything -----------------------------------------------------------------------------

@@ -182,32 +182,32 @@ ALIKE = {
 CASES = {
     **ALIKE,
     "test_param[1]": ("passed", "ended", ""),
-    "test_param[2]": ("failed", "begun", "test_all.py:8 AssertionError: assert 2 == 1"),
-    "test_expected": ("xfailed", "begun", "test_all.py:16 AssertionError: assert 0"),
+    "test_param[2]": ("failed", "begun", "test_all.py:8:5 AssertionError: assert 2 == 1"),
+    "test_expected": ("xfailed", "begun", "test_all.py:16:22 AssertionError: assert 0"),
     "test_unexpected": ("xpassed", "ended", ""),
-    "test_setup": ("error", "", "test_all.py:22 ValueError: no database"),
+    "test_setup": ("error", "", "test_all.py:22:12 ValueError: no database"),
     "test_unknown": ("error", "", "fixture 'nothing' not found"),
-    "test_product": ("failed", "begun", "product.py:16 ValueError: boom"),
+    "test_product": ("failed", "begun", "product.py:16:5 ValueError: boom"),
     "test_method": ("passed", "ended", ""),
-    "test_fails": ("failed", "begun", "test_all.py:52 AssertionError: 1 != 2"),
-    "test_sub": ("failed", "ended", "test_all.py:55 AssertionError: 1 == 1"),
+    "test_fails": ("failed", "begun", "test_all.py:52:27 AssertionError: 1 != 2"),
+    "test_sub": ("failed", "ended", "test_all.py:55:47 AssertionError: 1 == 1"),
     "test_unit_skip": ("skipped", "", "by a mark"),
     "test_unit_expected": ("xfailed", "begun", ""),
 }
 UNIT_CASES = {
     **ALIKE,
-    "test_fails": ("failed", "begun", "test_all.py:13 AssertionError: 1 != 2"),
-    "test_product": ("error", "begun", "product.py:16 ValueError: boom"),
+    "test_fails": ("failed", "begun", "test_all.py:13:27 AssertionError: 1 != 2"),
+    "test_product": ("error", "begun", "product.py:16:5 ValueError: boom"),
     "test_equal": ("passed", "ended", ""),
-    "test_expected": ("xfailed", "begun", "test_all.py:20 AssertionError: known"),
+    "test_expected": ("xfailed", "begun", "test_all.py:20:30 AssertionError: known"),
     "test_unexpected": ("failed", "ended", "unexpected success"),
-    "test_sub": ("failed", "ended", "test_all.py:25 AssertionError: 1 == 1"),
+    "test_sub": ("failed", "ended", "test_all.py:25:47 AssertionError: 1 == 1"),
     "test_sub_skip": ("skipped", "ended", "a part"),
     "test_nested": ("passed", "ended", ""),
-    "test_one": ("error", "", "product.py:16 ValueError: boom"),
-    "test_two": ("error", "", "product.py:16 ValueError: boom"),
+    "test_one": ("error", "", "product.py:16:5 ValueError: boom"),
+    "test_two": ("error", "", "product.py:16:5 ValueError: boom"),
     "test_left": ("skipped", "", "as a class"),
-    "test_awaited_fails": ("failed", "begun", "test_all.py:52 AssertionError: 1 != 2"),
+    "test_awaited_fails": ("failed", "begun", "test_all.py:52:41 AssertionError: 1 != 2"),
 }
 WAYS = {
     "pytest": (PYTEST, PYTEST_FILES, CASES),
@@ -248,7 +248,7 @@ def test_the_run_is_known_and_its_user_sees_nothing(observed: Observed, way: str
     assert (run.runner, run.sessions, run.complete, run.running, run.changed) == (runner, 1, True, (), ())
     assert {name.rpartition("::" if runner == "pytest" else ".")[2] for name in run.collected} == {*WAYS[way][2]}
     if way != "script":
-        assert run.broken == (("test_broken.py", "broken.py:2 SyntaxError: '(' was never closed"),)
+        assert run.broken == (("test_broken.py", "broken.py:2:9 SyntaxError: '(' was never closed"),)
         assert [(path, why.rpartition(": ")[2]) for path, why in run.skipped_files] == [("test_whole.py", "as a whole")]
     frozen = {"pytest": {"test_broken.py", "conftest.py"}, "unittest": {"test_broken.py"}}[runner]
     assert {Path(path).name for path in run.frozen} == {"test_all.py", *(frozen if way != "script" else ())}
@@ -355,7 +355,7 @@ def test_an_exit_of_the_product_is_no_run_that_passed(
 def test_a_conftest_that_cannot_be_imported_is_broken(tmp_path: Path) -> None:
     files = {"conftest.py": "import product\n", "product.py": "def f(:\n", "test_a.py": "def test_a(): ...\n"}
     observed = run(tmp_path / "p", files)
-    assert observed.run.broken == (("conftest.py", "product.py:1 SyntaxError: invalid syntax"),)
+    assert observed.run.broken == (("conftest.py", "product.py:1:7 SyntaxError: invalid syntax"),)
     assert not observed.run.complete
 
 

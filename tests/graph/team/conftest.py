@@ -9,6 +9,7 @@ import pytest
 
 from interlock import graph
 from interlock.core.database import ADDRESS, Database, Leg
+from interlock.graph.engine import legs
 from interlock.graph.team import schema
 from tests.postgres import Server
 
@@ -36,6 +37,7 @@ def prepared(server: Server) -> Generator[str]:
 
 
 _TEMPLATE: Final = "with_tables"
+__all__ = ["drive", "driving", "legs", "prepared"]
 
 
 @pytest.fixture

@@ -51,7 +51,9 @@ def test_the_last_checkpoint_is_that_of_the_last_step_whatever_the_clock_said(da
     saver, ids = FencedSaver(database), ("1f1f", "1f1e")
     config = PLACE
     for step, name in enumerate(ids):
-        config = saver.put(config, {**empty_checkpoint(), "id": name}, {"source": "loop", "step": step, "parents": {}}, {})
+        config = saver.put(
+            config, {**empty_checkpoint(), "id": name}, {"source": "loop", "step": step, "parents": {}}, {}
+        )
     last = saver.get_tuple(PLACE)
     assert last is not None
     assert (last.checkpoint["id"], last.metadata.get("step")) == ("1f1e", 1)

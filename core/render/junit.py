@@ -1,0 +1,48 @@
+"""JUnit XML, for the test reports of CI services."""
+
+import xml.etree.ElementTree as ET
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from interlock.core.render import Case
+from interlock.core.text import visible
+
+if TYPE_CHECKING:
+    from interlock.core.finding import Finding
+
+_TAGS: Final = {"failed": "failure", "error": "error", "skipped": "skipped"}
+_COUNTS: Final = {"failed": "failures", "error": "errors", "skipped": "skipped"}
+
+
+def render_junit(cases: Sequence[Case]) -> str:
+    """Return tests as one report, a suite for each name that they have."""
+    suites: dict[str, list[Case]] = {}
+    for case in cases:
+        suites.setdefault(case.suite, []).append(case)
+    top = ET.Element("testsuites", _counts(cases))
+    for name, rows in suites.items():
+        suite = ET.SubElement(top, "testsuite", {"name": visible(name), **_counts(rows)})
+        for case in rows:
+            place = {"file": visible(case.file)} if case.file else {}
+            place |= {"line": str(case.line)} if case.line else {}
+            named = {"classname": visible(case.file or name), "name": visible(case.name)}
+            node = ET.SubElement(suite, "testcase", {**named, "time": f"{case.seconds:.3f}", **place})
+            if case.outcome != "passed":
+                # XML has no place for control characters, not even escaped.
+                text = visible(case.message, keep="\n")
+                ET.SubElement(node, _TAGS[case.outcome], {"message": text.partition("\n")[0]}).text = text
+    ET.indent(top)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(top, encoding="unicode")}\n'
+
+
+def _counts(cases: Sequence[Case]) -> dict[str, str]:
+    found = {name: str(sum(case.outcome == outcome for case in cases)) for outcome, name in _COUNTS.items()}
+    return {"tests": str(len(cases)), **found, "time": f"{sum(case.seconds for case in cases):.3f}"}
+
+
+def case_of(tool: str, path: str, finding: "Finding") -> Case:
+    """Return a finding as a test: one that refuses is a failure, any other a success."""
+    parts = {"found": finding.found, "expected": finding.expected, "fix": finding.fix}
+    text = "\n".join((finding.message, *(f"{name}: {part}" for name, part in parts.items() if part)))
+    name = " ".join(filter(None, (finding.code, finding.field)))
+    return Case(tool, name, "failed" if finding.refuses else "passed", path, finding.line, text)

@@ -1,0 +1,95 @@
+"""Which commits have a tree that was APPROVED, by the journal alone.
+
+The line that approves a run names the tree that its verdict is about: that of the base with the work's files of the
+scope, as `git` names it, Interlock's own files left out. A commit is held to these names byte by byte. What landed was
+judged once more by `interlock land`, whose line names the commit.
+
+Answers T1, and not T2: whoever writes the commits can write a journal. Only gates that run again cannot be faked.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from interlock.core import git
+from interlock.core.finding import Finding
+from interlock.core.text import count
+from interlock.gates.sealed import Store, place_of
+from interlock.graph.engine.folder import LANDED, is_beside, journal_path
+from interlock.graph.errors import NO_RECORD, UNAPPROVED, GraphError
+from interlock.graph.task.trees import without_record
+from interlock.journal import Journal
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovedCommits:
+    """What a look at the commits of a range came to: each commit, oldest first, with the run; empty for none."""
+
+    range: str
+    runs: Mapping[str, str]
+
+    @property
+    def problems(self) -> list[Finding]:
+        """Return a finding for each commit whose tree is not one that was approved."""
+        rule, expected = UNAPPROVED, "a tree that a run was APPROVED with"
+        return [
+            Finding(rule.code, "error", commit[:12], rule.title, "another tree", expected, rule.remedy)
+            for commit, run in self.runs.items()
+            if not run
+        ]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the result as JSON values."""
+        rows = [{"commit": commit, "approved_by": run or None} for commit, run in self.runs.items()]
+        return {"schema": "interlock.approved/1", "range": self.range, "ok": not self.problems, "commits": rows}
+
+    @property
+    def text(self) -> str:
+        """The result in a line."""
+        good = sum(map(bool, self.runs.values()))
+        return f"{self.range}: {good} of {count(self.runs, 'commit')} with a tree that was APPROVED"
+
+
+def commits_of(top: Path, wanted: str) -> list[str]:
+    """Return the commits of a range, the oldest first.
+
+    Raises:
+        GraphError: `RUN660` the range names none, or the clone is shallow.
+    """
+    done = git.run(top, ("rev-list", "--reverse", "--end-of-options", wanted, "--"))
+    if done.status != 0:
+        fix = "Give a range such as origin/main..HEAD; fetch what it names."
+        raise GraphError(f"`{wanted[:200]}` names no commits here", fix, NO_RECORD)
+    if git.run(top, ("rev-parse", "--is-shallow-repository")).output == b"true\n":
+        fix = "Fetch the whole history: `git fetch --unshallow`, or `fetch-depth: 0` in a workflow."
+        raise GraphError("this clone is shallow, so that commits of the range may be missing", fix, NO_RECORD)
+    return done.output.decode("ascii").split()
+
+
+def verify_approved(root: Path, wanted: str) -> ApprovedCommits:
+    """Say of each commit of a range which run was APPROVED with its tree.
+
+    Raises:
+        GraphError: `RUN660` the range names no commits, or the journal has no approval that names a tree.
+        JournalError: The journal is not what was written.
+        SealError: A commit cannot be read in full.
+    """
+    trees, landed = dict[str, str](), dict[str, str]()
+    for entry in Journal(journal_path(root)).entries():
+        if entry.type == "status" and (tree := str(entry.data.get("approved_tree", ""))):
+            trees[tree] = entry.run
+        elif entry.type == LANDED and is_beside(entry.run):
+            landed[str(entry.data["commit"])] = ", ".join(map(str, entry.data["runs"]))
+    top, relative = place_of(root)
+    commits = commits_of(top, wanted)
+    if not trees and not landed:
+        fix = "Keep artifacts/interlock/events.jsonl with the commits, or check where the runs were."
+        raise GraphError("no journal here says that a tree was APPROVED", fix, NO_RECORD)
+    store = Store(top)
+    known = {commit: landed.get(commit) or trees.get(_tree(store, commit, relative), "") for commit in commits}
+    return ApprovedCommits(wanted, known)
+
+
+def _tree(store: Store, commit: str, root: str) -> str:
+    return without_record(store, store.commit(commit).tree, root)

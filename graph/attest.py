@@ -1,0 +1,275 @@
+"""Attestations of an approved run: in-toto statements in DSSE envelopes, and what a bundle of them proves.
+
+A bundle is a file of lines, an envelope each, signed by one Ed25519 key. The first is a Simple Verification Result: a
+run was APPROVED with the tree of the commit, and these are the digests of what it went by. One Test Result for each
+command gate follows. The first names the digests of the others, since in-toto signs statements one by one and would not
+notice one that is missing, or comes from another bundle.
+
+Answers T1, and T2 as far as agents cannot reach the key: a bundle says what the machine that has the key recorded. It
+is accepted in the one form in which it is written, byte for byte, so that nothing can differ that is not signed.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from hashlib import sha256
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from interlock import __version__
+from interlock.core.finding import Finding
+from interlock.core.json import canonical, fingerprint
+from interlock.gates.sealed import Store, place_of
+from interlock.graph.engine.folder import journal_path
+from interlock.graph.errors import BUNDLE, KEY, UNATTESTABLE, GraphError
+from interlock.graph.landing.repository import Repository
+from interlock.graph.landing.work import member_of
+from interlock.graph.task.kept_evidence import kept_bytes
+from interlock.graph.task.trees import without_record
+from interlock.graph.task.view import RunView
+from interlock.graph.verify import verify_journal
+from interlock.journal import Entry, Journal
+
+SVR: Final = "https://in-toto.io/attestation/svr/v0.2"
+TEST_RESULT: Final = "https://in-toto.io/attestation/test-result/v0.1"
+_PAYLOAD: Final = "application/vnd.in-toto+json"
+_APPROVED: Final = "INTERLOCK_APPROVED"
+_COMMIT: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+
+
+class Attested(NamedTuple):
+    """What a bundle proves of a commit, for whoever believes the one who has the key.
+
+    Args:
+        commit: Its full name.
+        run: The run that was APPROVED with its tree.
+        at: When, ISO 8601 in UTC.
+        gates: Each command gate that passed, with how many tests passed in it.
+        waived: Gates that a person waived.
+        key: The id of the key.
+    """
+
+    commit: str
+    run: str
+    at: str
+    gates: Mapping[str, int]
+    waived: tuple[str, ...]
+    key: str
+
+
+# -- keys --------------------------------------------------------------------------------------------------------------
+
+
+def load_signer(path: Path, passphrase: Callable[[], str]) -> Any:
+    """Read a private Ed25519 key, as `ssh-keygen -t ed25519` or openssl (PKCS 8) writes it; return a `CryptoSigner`.
+
+    Raises:
+        GraphError: `ATT803` it is none, or the extra `attest` is not installed.
+    """
+    form, data = _library("cryptography.hazmat.primitives.serialization"), path.read_bytes()
+    load = form.load_ssh_private_key if b"BEGIN OPENSSH" in data else form.load_pem_private_key
+
+    def read() -> Any:
+        try:
+            return load(data, None)
+        except TypeError:  # a passphrase is needed
+            return load(data, passphrase().encode())
+
+    return _library("securesystemslib.signer").CryptoSigner(_ed25519(path, "Private", read))
+
+
+def load_public_key(path: Path) -> Any:
+    """Read a public Ed25519 key, a line of OpenSSH as in `id_ed25519.pub`, or PEM; return a `SSlibKey`.
+
+    Raises:
+        GraphError: `ATT803` it is none, or the extra `attest` is not installed.
+    """
+    form, data = _library("cryptography.hazmat.primitives.serialization"), path.read_bytes().strip()
+    load = form.load_pem_public_key if data.startswith(b"-----") else form.load_ssh_public_key
+    return _library("securesystemslib.signer").SSlibKey.from_crypto(_ed25519(path, "Public", lambda: load(data)))
+
+
+def _ed25519(path: Path, kind: str, read: Callable[[], Any]) -> Any:
+    """Return a key; other algorithms are refused, since some of their signatures can be changed and still verify."""
+    kinds = _library("cryptography.hazmat.primitives.asymmetric.ed25519")
+    cause: Exception | None = None
+    try:
+        key = read()
+        if isinstance(key, getattr(kinds, f"Ed25519{kind}Key")):
+            return key
+    except (ValueError, _library("cryptography.exceptions").UnsupportedAlgorithm) as error:
+        cause = error
+    fix = "Make one: `ssh-keygen -t ed25519 -f KEY`; KEY signs, and KEY.pub verifies."
+    raise GraphError(f"{path} is no {kind.lower()} Ed25519 key that can be read", fix, KEY) from cause
+
+
+def _library(name: str) -> Any:
+    """Import a module of the extra `attest`."""
+    try:
+        return import_module(name)
+    except ImportError as error:
+        fix = "Install the extra from the checkout: pip install './interlock[attest]'"
+        raise GraphError("the extra `attest` is not installed", fix, KEY) from error
+
+
+# -- making ------------------------------------------------------------------------------------------------------------
+
+
+def make_bundle(root: Path, run_id: str, signer: Any, revision: str = "") -> bytes:
+    """Attest an approved run, about a commit with its tree: by default the one that `interlock commit RUN` makes.
+
+    Raises:
+        UnknownRunError, RunDamagedError: See `graph.errors`.
+        GraphError: `LND702` the run is not approved, `ATT802` its records do not prove it, or the commit is another.
+    """
+    repository = Repository(place_of(root)[0])
+    member = member_of(root, run_id, repository)
+    if wrong := [row for row in verify_journal(root).problems if row.field in ("", run_id)]:
+        raise _unattestable(f"the journal is not as it was written: {wrong[0].message}", "See `interlock verify`.")
+    entries, store = list(Journal(journal_path(root)).entries(run_id)), Store(repository.top)
+    approval = next(entry for entry in reversed(entries) if entry.type == "status")
+    commit = store.commit(revision or member.work)
+    if without_record(store, commit.tree, place_of(root)[1]) != approval.data.get("approved_tree"):
+        fix = "Attest a commit that `interlock verify --approved` accepts; begin runs without uncommitted changes."
+        raise _unattestable(f"{commit.name[:12]} has another tree than the one that was APPROVED", fix)
+    assert member.view is not None
+    digests = {"gitCommit": commit.name, "gitTree": repository.tree_of(commit.name)}
+    results = [_statement(digests, TEST_RESULT, row) for row in _test_results(root, member.view, entries)]
+    verified = _verified(member.view, approval, [sha256(payload).hexdigest() for payload in results])
+    return b"".join(_signed(payload, signer) for payload in (_statement(digests, SVR, verified), *results))
+
+
+def _verified(view: RunView, approval: Entry, results: list[str]) -> dict[str, Any]:
+    """Return the predicate that the run was APPROVED, with what it went by; `results` are digests of statements."""
+    policies = {**view.policy.fingerprints, "task": view.task.fingerprint()}
+    policies |= {gate: _of_gate(view, gate) for gate in view.task.gates_required}
+    waived = sorted(approval.data.get("waived", {}))
+    return {
+        "verifier": {
+            "id": f"urn:interlock:{__version__}",
+            "policies": [_resource(name, digest) for name, digest in sorted(policies.items())],
+        },
+        "timeCreated": approval.at,
+        "properties": [
+            _APPROVED,
+            *(f"INTERLOCK_{gate}" for gate in sorted(view.task.gates_required) if gate not in waived),
+        ],
+        # Fields of our own, which other consumers pass over.
+        "interlock_run": {"run": view.run_id, "seq": str(approval.seq), "hash": approval.hash},
+        "interlock_waived": waived,
+        "interlock_testResults": results,
+    }
+
+
+def _test_results(root: Path, view: RunView, entries: list[Entry]) -> Iterator[dict[str, Any]]:
+    """Yield the predicate of each command gate, by the evidence that was judged last."""
+    made = {str(entry.data["gate"]): entry.data for entry in entries if entry.type == "evidence" and entry.data["ok"]}
+    for gate, data in sorted(made.items()):
+        if not view.policy.protocol.gate(gate).command:
+            continue
+        tests: list[Any] = []
+        for file in data["files"]:
+            if file["path"].endswith(".tests.json"):
+                kept = kept_bytes(root, file["path"], file["sha256"])
+                if kept is None:
+                    raise _unattestable(f"{file['path']} is not here as it was judged", "Restore it from a copy.")
+                tests = json.loads(kept)["tests"]
+        named = {
+            outcome: sorted(test["id"] for test in tests if test["outcome"] in outcomes)
+            for outcome, outcomes in (("passed", ("passed", "xpassed")), ("warned", ("failed", "error")))
+        }
+        evidence = [_resource(file["path"], file["sha256"]) for file in data["files"]]
+        yield {
+            # A test that failed in a gate that passed is allowed to.
+            "result": "WARNED" if named["warned"] else "PASSED",
+            "configuration": [_resource(gate, _of_gate(view, gate)), *evidence],
+            "passedTests": named["passed"],
+            "warnedTests": named["warned"],
+            "failedTests": [],
+        }
+
+
+def _of_gate(view: RunView, gate: str) -> str:
+    """Return the digest of a gate's row, and of how it is sealed, as the run froze them."""
+    frozen = view.policy.to_json()
+    return fingerprint([frozen["protocol"]["gates"].get(gate), frozen["seals"].get(gate)])
+
+
+def _resource(name: str, digest: str) -> dict[str, Any]:
+    return {"name": name, "digest": {"sha256": digest.removeprefix("sha256:")}}
+
+
+def _statement(digests: Mapping[str, str], kind: str, predicate: Mapping[str, Any]) -> bytes:
+    resources = _library("in_toto_attestation.v1.resource_descriptor")
+    subject = resources.ResourceDescriptor(name=digests["gitCommit"], digest=dict(digests))
+    statement = _library("in_toto_attestation.v1.statement").Statement([subject.pb], kind, dict(predicate))
+    statement.validate()
+    return canonical(_library("google.protobuf.json_format").MessageToDict(statement.pb))
+
+
+def _signed(payload: bytes, signer: Any) -> bytes:
+    envelope = _library("securesystemslib.dsse").Envelope(payload, _PAYLOAD, {})
+    envelope.sign(signer)
+    return canonical(envelope.to_dict()) + b"\n"
+
+
+def _unattestable(message: str, fix: str) -> GraphError:
+    return GraphError(message, fix, UNATTESTABLE)
+
+
+# -- verifying ---------------------------------------------------------------------------------------------------------
+
+
+def verify_bundle(data: bytes, commit: str, key: Any) -> Attested | Finding:
+    """Return what a bundle proves of a commit, or why it proves nothing; no repository and no record is needed."""
+    of_libraries = (_library("google.protobuf.json_format").Error, _library("securesystemslib.exceptions").Error)
+    try:
+        return _proven(data, commit.lower(), key)
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError, *of_libraries) as error:
+        message, found = "the bundle does not prove that this commit was APPROVED", f"{type(error).__name__}: {error}"
+        fix = "Get the bundle anew from who made it, and compare the commit and the key."
+        return Finding(BUNDLE, "error", commit[:12], message, found[:300], "what `interlock attest` wrote", fix)
+
+
+def _proven(data: bytes, commit: str, key: Any) -> Attested:
+    if not _COMMIT.fullmatch(commit):
+        raise ValueError("the full name of a commit is needed")
+    if not data.endswith(b"\n"):
+        raise ValueError("it is cut off")
+    payloads = [_opened(line, key) for line in data[:-1].split(b"\n")]
+    first, *rest = (_read(payload, commit) for payload in payloads)
+    verified = first[SVR]
+    if _APPROVED not in verified["properties"]:
+        raise ValueError("it does not say that a run was APPROVED")
+    if verified["interlock_testResults"] != [sha256(payload).hexdigest() for payload in payloads[1:]]:
+        raise ValueError("test results are missing, or not those of this approval")
+    results = [row[TEST_RESULT] for row in rest]
+    if any(row["result"] not in ("PASSED", "WARNED") or row["failedTests"] for row in results):
+        raise ValueError("a gate is not passed")
+    gates = {str(row["configuration"][0]["name"]): len(row["passedTests"]) for row in results}
+    waived = tuple(map(str, verified["interlock_waived"]))
+    return Attested(commit, str(verified["interlock_run"]["run"]), verified["timeCreated"], gates, waived, key.keyid)
+
+
+def _opened(line: bytes, key: Any) -> bytes:
+    """Return the payload of an envelope that this key alone signed, and that is written as ours are."""
+    envelope = _library("securesystemslib.dsse").Envelope.from_dict(json.loads(line))
+    envelope.verify([key], 1)
+    written = envelope.to_dict()
+    # Base64, JSON, and what stands beside the signed text could else differ without a word.
+    is_ours = [{*row} for row in written["signatures"]] == [{"keyid", "sig"}] and envelope.payload_type == _PAYLOAD
+    if not is_ours or canonical(written) != line:
+        raise ValueError("an envelope is not in the form in which it was written")
+    return envelope.payload
+
+
+def _read(payload: bytes, commit: str) -> dict[str, Any]:
+    """Return the predicate of a statement about the commit, under its type."""
+    values: Any = json.loads(payload)
+    message = _library("in_toto_attestation.v1.statement_pb2").Statement()
+    _library("google.protobuf.json_format").ParseDict(values, message)
+    _library("in_toto_attestation.v1.statement").Statement.copy_from_pb(message).validate()
+    if [row["digest"]["gitCommit"] for row in values["subject"]] != [commit]:
+        raise ValueError("it is about another commit")
+    return {values["predicateType"]: values["predicate"]}

@@ -1,0 +1,157 @@
+"""The merge result of a branch, judged by the sealed gates of its base: what `interlock ci` runs.
+
+Answers T1 and T2. Who wrote the branch may have written its journal, its tests and its settings, and nothing of that
+has a say here: the gates and their settings are those of the base, as in `interlock gate`, and they run once more on
+what the branch would be when it is merged. Tests that the branch changed keep their base content while it is judged,
+and would be weaker after the merge, so that such a change is refused unless a person's `may_change` names it.
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from interlock.core.finding import Finding
+from interlock.core.render import Case
+from interlock.core.text import count, few
+from interlock.gates import CollectorError, Config, build_protocol
+from interlock.gates.checks.sealed import FAULTS, located
+from interlock.gates.config import FILE
+from interlock.gates.patterns import compile_scope
+from interlock.gates.sealed import GOOD, Base, GateCase, SealedRun, Store, Work, freeze, place_of, seals
+from interlock.gates.tree import left_out
+from interlock.graph.errors import CONFLICT, GIT, LOOSENED, NO_GATES, GraphError
+from interlock.graph.landing.repository import Repository
+from interlock.graph.task.sealing import judged_on_base
+
+_WHO: Final = ("-c", "user.name=Interlock", "-c", "user.email=interlock@localhost")
+"""Of a commit that nothing refers to; a machine of a CI service knows no author."""
+
+
+class JudgedGate(NamedTuple):
+    """What one gate came to.
+
+    Args:
+        gate: Its id.
+        state: `passed`, `refused`, or `unable` where the set-up is at fault.
+        findings: Why it is not passed, each at its place.
+        cases: Its tests, and what no test tells, for a test report.
+        said: What else there is to know, in a phrase.
+        seconds: How long its last run took.
+    """
+
+    gate: str
+    state: str
+    findings: tuple[Finding, ...]
+    cases: tuple[Case, ...]
+    said: str = ""
+    seconds: float = 0.0
+
+
+class JudgedMerge(NamedTuple):
+    """What all gates came to; `commit` is what was judged, and `findings` are about the merge itself.
+
+    `unjudged` are changed files that kept their base content in each gate, and that decide none.
+    """
+
+    commit: str
+    gates: tuple[JudgedGate, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    unjudged: tuple[str, ...] = ()
+
+
+def merged(top: Path, base: str, head: str) -> tuple[str, Finding | None]:
+    """Return the commit of a branch with its base merged in, made without a checkout unless it has it already.
+
+    A conflict is returned as a finding.
+
+    Raises:
+        GraphError: `LND707` git cannot merge them.
+    """
+    repository = Repository(top, head)
+    if repository.has(head, base):
+        return head, None
+    done = repository.run("merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", base, head)
+    names = [name for name in os.fsdecode(done.output).split("\0") if name]
+    if done.status == 1:
+        files = names[1:]
+        message, fix = f"It conflicts with its base in {few(files)}.", "Merge the base into the branch."
+        return head, Finding(CONFLICT, "error", "", message, f"{count(files, 'file')} in conflict", "none", fix)
+    if done.status != 0:
+        raise GraphError(f"git cannot merge {base[:12]}: {done.why[-300:]}", "git 2.38 or newer is needed.", GIT)
+    return repository.ask(*_WHO, "commit-tree", names[0], "-p", base, "-p", head, data=b"The merge result\n"), None
+
+
+def judge_merge(
+    root: Path,
+    config: Config,
+    base: str,
+    commit: str,
+    may_change: Sequence[str] = (),
+    progress: Callable[[str], object] = lambda _line: None,
+) -> JudgedMerge:
+    """Judge a commit by every sealed gate of its base; `config` is that of the base.
+
+    Raises:
+        GraphError: `LND712` the base has no sealed gate.
+        SealError: A commit cannot be read.
+    """
+    top, relative = place_of(root)
+    store, root, protocol = Store(top), Path(os.path.realpath(root)), build_protocol(config)
+    before, work = store.commit(base).tree, Work(("**",), tuple(may_change), tree=store.commit(commit).tree)
+    changed = Base(store, before, relative).below(store.differing(before, work.tree))
+    # The settings decide every gate, whatever a gate takes for product.
+    gates, left, deciding = list[JudgedGate](), {*changed}, {config.path} & {*changed}
+    for gate_id, seal in seals(config, protocol, in_git=True).items():
+        gate = protocol.gate(gate_id)
+        # Nobody gives them to a machine that strangers' code runs on; that they are missing is said.
+        blind = bool(seal.heldout) and not (root / seal.heldout).exists()
+        seal = replace(seal, heldout="") if blind else seal  # noqa: PLW2901
+
+        def note(line: str, name: str = gate_id) -> None:
+            progress(f"{name}: {line}")
+
+        try:
+            case = GateCase(gate, seal, freeze(root, [(gate, seal)], base=before, note=note), root)
+            check, done = judged_on_base(case, work.scope, work, note)
+        except CollectorError as error:
+            found = Finding(error.code, "error", gate_id, error.message, fix=error.fix)
+            cases = (Case(gate_id, gate_id, "error", message=f"{error.message}\nfix: {error.fix}"),)
+            gates.append(JudgedGate(gate_id, "unable", (found,), cases))
+            continue
+        # One gate that takes a file from the work judges it, and one that keeps it is decided by it.
+        left &= {*done.choice.held}
+        deciding |= {*filter(check.product.keeps, done.choice.held)}
+        gates.append(_judged(gate_id, done, root, ["held-out checks are not on this machine"] if blind else []))
+    if not gates:
+        fix = f"Commit {FILE} with a command gate to the base."
+        raise GraphError("the base has no sealed gate, so that nothing can be run again", fix, NO_GATES)
+    loosened = sorted(path for path in deciding if not may_change or not compile_scope(may_change).matches(path))
+    rest = sorted(path for path in left - deciding if not left_out(path))
+    return JudgedMerge(commit, (*gates,), tuple(map(_loosened, loosened)), (*rest,))
+
+
+def _judged(gate_id: str, done: SealedRun, root: Path, said: Sequence[str]) -> JudgedGate:
+    findings = [located(fault, root)._replace(code=FAULTS[fault.code][0]) for fault in done.faults]
+    cases, refused = list[Case](), {row.field for row in findings}
+    for each in done.tests.cases:
+        # One that failed and is no fault is allowed to.
+        if each.id not in refused:
+            outcome = "passed" if each.outcome in GOOD else "skipped"
+            cases.append(Case(gate_id, each.id, outcome, each.file, 0, each.message, each.seconds))
+    for row in findings:
+        cases.append(Case(gate_id, row.field or row.code, "failed", row.path, row.line, f"{row.message}\n{row.found}"))
+    tests = [count(done.tests.cases, "test")] if done.tests.cases else []
+    tests += [count(done.tests.results, "finding")] if done.tests.runner == "sarif" else []
+    isolated = ["without namespaces"] if done.execution.level == "none" else []
+    state, seconds = "passed" if done.ok else "refused", done.execution.ended.seconds
+    return JudgedGate(gate_id, state, (*findings,), (*cases,), "; ".join([*tests, *isolated, *said]), seconds)
+
+
+def _loosened(path: str) -> Finding:
+    message = f"{path} decides a gate, and the branch changes it; it was judged with the content of the base."
+    fix = f"Take the change back; if a person wants it, that person passes `--may-change '{path}'`."
+    return Finding(
+        LOOSENED, "error", "", message, "another content than in the base", "that of the base", fix, path=path
+    )

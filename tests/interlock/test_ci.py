@@ -1,0 +1,443 @@
+"""`interlock ci` and the shell of `action.yml`, as it stands there, on recorded payloads of GitHub's events."""
+
+import json
+import os
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests import warm
+from tests.child import environment, git
+from tests.graph.conftest import Project
+from tests.graph.landing_project import FILES, approved_run, landing_project
+from tests.graph.sealed_project import write
+
+HOUSE = Path(__file__).parents[2]
+ACTION: Any = yaml.safe_load((HOUSE / "action.yml").read_text())
+PAYLOADS = HOUSE / "tests/fixtures/github"
+KEPT = {**FILES, ".gitignore": "artifacts/*\n!artifacts/interlock\nartifacts/interlock/*\n!**/events.jsonl\n"}
+HOSTILE = '"; touch /tmp/owned; `touch /tmp/owned` $(touch /tmp/owned) ::add-mask::x\n::error::x'
+
+
+@dataclass
+class Ran:
+    """What the steps of the action did."""
+
+    status: int
+    out: str
+    reports: Path
+    outputs: str
+    summary: str = ""
+
+    @property
+    def result(self) -> dict[str, Any]:
+        return json.loads((self.reports / "result.json").read_text())
+
+    @property
+    def codes(self) -> list[str]:
+        return [row["code"] for row in self.result["findings"] if row["level"] == "error"]
+
+
+@dataclass
+class Service:
+    """A bare repository in the place of GitHub's, and what its Actions would do with it."""
+
+    project: Project
+    folder: Path
+    made: int = field(default=0)
+
+    @property
+    def root(self) -> Path:
+        return self.project.root
+
+    @property
+    def server(self) -> Path:
+        return self.folder / "server.git"
+
+    def branch(self, name: str, files: Mapping[str, str | None], start: str = "main") -> str:
+        """Push a branch with one commit of a person, and return the commit."""
+        git(self.root, "switch", "-q", "-C", name, start)
+        write(self.root, files)
+        git(self.root, "add", "-A")
+        git(self.root, "commit", "-qm", name)
+        return self.push(name)
+
+    def push(self, name: str) -> str:
+        git(self.root, "push", "-q", "-f", str(self.server), f"HEAD:refs/heads/{name}")
+        return git(self.root, "rev-parse", "HEAD").strip()
+
+    def merge(self, *heads: str, base: str = "main", ref: str = "refs/pull/2/merge") -> str:
+        """Make the merge that GitHub makes of pull requests, and return its name."""
+        git(self.root, "switch", "-q", "--detach", base)
+        for head in heads:
+            git(self.root, "merge", "-q", "--no-ff", "--no-edit", head)
+        git(self.root, "push", "-q", "-f", str(self.server), f"HEAD:{ref}")
+        return git(self.root, "rev-parse", "HEAD").strip()
+
+    def name_of(self, revision: str) -> str:
+        return git(self.root, "rev-parse", revision).strip()
+
+    def checkout(self, commit: str, *, depth: int = 1) -> Path:
+        """Check a commit out as actions/checkout does: by default shallow, with depth 0 all branches, and on none."""
+        self.made += 1
+        root = self.folder / f"runner{self.made}/work"
+        root.mkdir(parents=True)
+        git(root, "init", "-q")
+        git(root, "remote", "add", "origin", f"file://{self.server}")
+        wanted = [commit, *(() if depth else ("+refs/heads/*:refs/remotes/origin/*",))]
+        git(root, "fetch", "-q", "--no-tags", *([f"--depth={depth}"] if depth else []), "origin", *wanted)
+        git(root, "checkout", "-q", "--detach", "FETCH_HEAD")
+        return root
+
+    def act(self, root: Path, event: str, payload: Any, /, env: Any = None, **inputs: str) -> Ran:
+        """Run the steps of the action, but for the one that installs."""
+        runner = root.parent
+        temp = runner / "temp"
+        (temp / "interlock/bin").mkdir(parents=True)
+        program = temp / "interlock/bin/interlock"
+        program.write_text(f'#!/bin/sh\nexec {sys.executable} -P -m interlock "$@"\n')
+        program.chmod(0o755)
+        (runner / "event.json").write_text(json.dumps(payload))
+        given: dict[str, str] = {
+            "GITHUB_ACTIONS": "true",
+            "GITHUB_EVENT_NAME": event,
+            "GITHUB_EVENT_PATH": str(runner / "event.json"),
+            "GITHUB_OUTPUT": str(runner / "output"),
+            "GITHUB_STEP_SUMMARY": str(runner / "summary.md"),
+            "GITHUB_SERVER_URL": "https://github.example.com",
+            "RUNNER_TEMP": str(temp),
+            "RUNNER_OS": "Linux",
+            "RUNNER_ENVIRONMENT": "self-hosted",
+            **(env or {}),
+        }
+        out, status = "", 0
+        for step in ACTION["runs"]["steps"][1:]:
+            done = run_step(step, root, given, inputs)
+            out, status = out + done.stdout + done.stderr, done.returncode
+            if status:
+                break
+        assert "Traceback" not in out, out
+        summary = (runner / "summary.md").read_text() if (runner / "summary.md").exists() else ""
+        return Ran(status, out, temp / "interlock-reports", (runner / "output").read_text(), summary)
+
+
+def run_step(
+    step: Any, root: Path, given: Mapping[str, str], inputs: Mapping[str, str]
+) -> subprocess.CompletedProcess[str]:
+    """Run one step as a runner of GitHub does: its text in a file, by the shell that it names."""
+    values: dict[str, str] = {name: row["default"] for name, row in ACTION["inputs"].items()}
+    values.update(inputs)
+    known = {f"inputs.{name}": value for name, value in values.items()} | {"github.action_path": str(HOUSE)}
+    variables: dict[str, str] = {name: known[text.strip("${} ")] for name, text in step["env"].items()}
+    script = root.parent / f"{step['id']}.sh"
+    script.write_text(step["run"])
+    command = ["bash", "--noprofile", "--norc", "-e", "-o", "pipefail", str(script)]
+    env = environment(**given, **variables)
+    return subprocess.run(command, cwd=root, env=env, capture_output=True, text=True, check=False, timeout=200)
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Service:
+    project = landing_project(tmp_path / "project", KEPT)
+    made = Service(project, tmp_path)
+    git(tmp_path, "init", "-q", "--bare", str(made.server))
+    # As on GitHub, where every commit that a ref leads to can be asked for.
+    git(made.server, "config", "uploadpack.allowAnySHA1InWant", "true")
+    made.push("main")
+    return made
+
+
+def payload(name: str) -> Any:
+    return json.loads((PAYLOADS / f"{name}.json").read_text())
+
+
+def pull_request(head: str, base: str, *, fork: bool = False) -> Any:
+    """Return the recorded payload for these commits; what a stranger writes is hostile."""
+    event = payload("pull_request")
+    pull = event["pull_request"]
+    pull |= {"title": HOSTILE, "body": HOSTILE}
+    pull["head"] |= {"sha": head, "ref": HOSTILE, "label": HOSTILE}
+    pull["base"] |= {"sha": base}
+    if fork:
+        pull["head"]["repo"] |= {"full_name": "stranger/Hello-World", "fork": True}
+    return event
+
+
+def approved(service: Service) -> str:
+    """Push a branch with the approved work of a run and its journal."""
+    git(service.root, "switch", "-q", "-c", "work")
+    approved_run(service.project, "A-1", {"src/a.txt": "1\n"})
+    git(service.root, "add", "-A")
+    git(service.root, "commit", "-qm", "Work")
+    return service.push("work")
+
+
+def test_no_step_takes_a_word_of_the_event_or_a_secret_into_its_text() -> None:
+    steps = ACTION["runs"]["steps"]
+    assert [step["shell"] for step in steps] == ["bash"] * len(steps)
+    assert not any("${{" in step["run"] or "uses" in step for step in steps)
+    text = (HOUSE / "action.yml").read_text()
+    assert not any(word in text for word in ("github.com", "secrets.", "GITHUB_TOKEN", "github.token", "github.event"))
+
+
+def test_a_pull_request_is_judged_on_its_merge_with_every_report(service: Service) -> None:
+    head = approved(service)
+    # The target moved after the event was made: what GitHub merged with counts.
+    old = service.name_of("main")
+    service.branch("main", {"src/b.txt": "later\n"}, "main")
+    root = service.checkout(service.merge(head))
+    done = service.act(root, "pull_request", pull_request(head, old))
+    assert done.status == 0, done.out
+    result = done.result
+    assert (result["base"], result["tip"], result["said"]) == (service.name_of("main"), head, "pull request 2")
+    assert [(row["gate"], row["state"]) for row in result["gates"]] == [("GATE-TESTS", "passed")]
+    assert result["commits"] == [{"commit": head, "approved_by": "A-1.1"}]
+    assert f"reports={done.reports}\n" in done.outputs
+    assert (done.reports / "A-1.1.html").read_text().lower().startswith("<!doctype html>")
+    assert json.loads((done.reports / "interlock.sarif").read_text())["version"] == "2.1.0"
+    assert ET.parse(done.reports / "junit.xml").getroot().get("failures") == "0"
+    assert done.summary == (done.reports / "summary.md").read_text()
+    assert "## Interlock: passed" in done.summary
+    assert "`A-1.1`" in done.summary
+    assert "nobody who wrote the commits could fake that" in done.summary
+    assert "::error" not in done.out
+
+
+def test_a_fork_needs_no_token_and_cannot_weaken_what_judges_it(service: Service) -> None:
+    main = service.name_of("main")
+    cheat = {"src/a.txt": "red\n", "src/b.txt": "red\n", "tests/check.sh": "true\n", "interlock.toml": "[roles]\n"}
+    head = service.branch("cheat", {**cheat, "docs.md": "text\n", "notes.txt": "changed\n"})
+    root = service.checkout(service.merge(head))
+    done = service.act(root, "pull_request", pull_request(head, main, fork=True))
+    assert (done.status, done.result["said"]) == (1, "pull request 2, from a fork")
+    assert done.codes == ["LND711", "LND711", "EVD584"]
+    assert "::error file=tests/check.sh,line=1,title=LND711::" in done.out
+    assert done.result["unjudged"] == ["notes.txt"]
+    assert ET.parse(done.reports / "junit.xml").getroot().get("failures") == "1"
+    assert "## Interlock: refused" in done.summary
+    assert not Path("/tmp/owned").exists()
+    assert HOSTILE not in done.summary + done.out
+    # The repository of the fork may be gone, and a person may let the tests change.
+    event = pull_request(head, main, fork=True)
+    event["pull_request"]["head"]["repo"] = None
+    allowed = {"may-change": "tests/**\ninterlock.toml\n\n"}
+    done = service.act(service.checkout(service.merge(head)), "pull_request", event, **allowed)
+    assert (done.status, done.codes) == (0, []), done.out
+
+
+@pytest.mark.long
+def test_the_head_without_github_s_merge_is_merged_here_and_a_conflict_is_refused(service: Service) -> None:
+    head = service.branch("a", {"src/a.txt": "red\n"})
+    service.branch("main", {"src/b.txt": "red\n"}, "main")
+    event = pull_request(head, service.name_of("main"))
+    done = service.act(service.checkout(head, depth=0), "pull_request", event)
+    # Each is right alone, and both are not.
+    assert (done.status, done.codes) == (1, ["EVD584"]), done.out
+    assert done.result["commit"] != head
+    head = service.branch("b", {"src/b.txt": "other\n"}, "main^")
+    root = service.checkout(head, depth=0)
+    done = service.act(root, "pull_request", pull_request(head, service.name_of("main")))
+    assert (done.status, done.codes, done.result["gates"]) == (1, ["LND703"], [])
+    assert "gates ran again" not in done.summary
+    other = service.checkout(service.name_of("main"))
+    wrong = service.act(other, "pull_request", pull_request(head, service.name_of("main")))
+    assert (wrong.status, "LND713" in wrong.out, "Leave `ref` out" in wrong.out) == (2, True, True)
+
+
+def test_a_merge_queue_is_judged_as_it_will_be(service: Service) -> None:
+    main = service.name_of("main")
+    heads = [service.branch(name, {f"src/{name}.txt": "red\n"}) for name in ("a", "b")]
+    event = payload("merge_group")
+    for count, status in ((1, 0), (2, 1)):
+        queue = f"refs/heads/gh-readonly-queue/main/pr-{count}"
+        group = service.merge(*heads[:count], ref=queue)
+        event["merge_group"] |= {"base_sha": main, "head_sha": group, "head_ref": queue}
+        done = service.act(service.checkout(group), "merge_group", event)
+        assert (done.status, done.result["said"]) == (status, "the merge queue's result"), done.out
+    event["merge_group"]["head_sha"] = main
+    assert service.act(service.checkout(group), "merge_group", event).status == 2
+
+
+@pytest.mark.long
+def test_pushes_of_branches_old_new_removed_and_forced(service: Service) -> None:
+    main = service.name_of("main")
+    after = service.branch("main", {"src/a.txt": "1\n"}, "main")
+    event = payload("push") | {"ref": "refs/heads/main", "before": main, "after": after, "deleted": False}
+    event["repository"]["default_branch"] = "main"
+    assert service.act(service.checkout(after), "push", event).status == 0
+    new = service.branch("new", {"src/a.txt": "red\n", "src/b.txt": "red\n"})
+    made = {**event, "before": "0" * 40, "after": new, "created": True}
+    done = service.act(service.checkout(new), "push", made)
+    assert (done.status, "this branch is new" in done.out) == (2, True)
+    done = service.act(service.checkout(new, depth=0), "push", made)
+    assert (done.status, done.result["base"], done.result["said"]) == (1, after, "a push of a new branch")
+    removed = {**event, "after": "0" * 40, "deleted": True}
+    done = service.act(service.checkout(after), "push", removed)
+    assert (done.status, "nothing to judge" in done.out) == (0, True)
+    forced = {**event, "before": "1" * 40, "forced": True}
+    done = service.act(service.checkout(after), "push", forced)
+    assert (done.status, "fetch-depth: 0" in done.out) == (2, True)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("event", ["pull_request_target", "workflow_run", "issue_comment", "schedule", ""])
+def test_other_events_say_why_not(service: Service, event: str) -> None:
+    head = service.branch("a", {"src/a.txt": "1\n"})
+    main = service.name_of("main")
+    done = service.act(service.checkout(head), event, pull_request(head, main))
+    assert (done.status, "LND713" in done.out, done.reports.exists()) == (2, True, False)
+    if event == "schedule":
+        done = service.act(service.checkout(head), event, {}, base=main)
+        assert (done.status, done.result["said"]) == (0, f"HEAD, on {main}"), done.out
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "pull",
+    [{"head": {"sha": "--upload-pack=touch /tmp/owned"}}, {"base": {"sha": "main"}}, {"head": None}, {"base": 3}, None],
+)
+def test_a_payload_of_another_form_is_refused(service: Service, pull: Any) -> None:
+    head = service.branch("a", {"src/a.txt": "1\n"})
+    event = pull_request(head, service.name_of("main"))
+    event["pull_request"] = pull if pull is None else {**event["pull_request"], **pull}
+    done = service.act(service.checkout(head), "pull_request", event)
+    assert (done.status, "LND713" in done.out) == (2, True)
+
+
+@pytest.mark.long
+def test_history_that_cannot_be_fetched_is_named_and_an_enterprise_host_needs_nothing_else(service: Service) -> None:
+    head = service.branch("a", {"src/a.txt": "1\n"})
+    event = pull_request(head, service.name_of("main"))
+    root = service.checkout(service.merge(head))
+    git(root, "remote", "set-url", "origin", "https://github.example.invalid/a/b")
+    done = service.act(root, "pull_request", event, {"GIT_TERMINAL_PROMPT": "0", "GIT_ALLOW_PROTOCOL": "file"})
+    assert (done.status, "fetch-depth: 0" in done.out) == (2, True)
+    # Older Enterprise servers show no summary.
+    root = service.checkout(service.merge(head))
+    done = service.act(root, "pull_request", event, {"GITHUB_STEP_SUMMARY": ""})
+    assert (done.status, done.summary, (done.reports / "summary.md").exists()) == (0, "", True)
+
+
+@pytest.mark.long
+def test_approvals_can_be_demanded_and_a_damaged_journal_is_refused(service: Service) -> None:
+    head = approved(service)
+    main = service.name_of("main")
+    need = {"require-approved": "true"}
+    assert (
+        service.act(service.checkout(service.merge(head)), "pull_request", pull_request(head, main), **need).status == 0
+    )
+    more = service.branch("more", {"src/a.txt": "2\n"}, "work")
+    event = pull_request(more, main)
+    done = service.act(service.checkout(service.merge(more)), "pull_request", event, **need)
+    assert (done.status, done.codes) == (1, ["RUN661"])
+    assert service.act(service.checkout(service.merge(more)), "pull_request", event).status == 0
+    journal = service.root / "artifacts/interlock/events.jsonl"
+    git(service.root, "switch", "-q", "work")
+    damaged = journal.read_text().replace("APPROVED", "APPROVEd")
+    bad = service.branch("bad", {"artifacts/interlock/events.jsonl": damaged}, "work")
+    done = service.act(service.checkout(service.merge(bad)), "pull_request", pull_request(bad, main))
+    assert (done.status, {code[:3] for code in done.codes}) == (1, {"JRN"})
+    plain = service.branch("plain", {"src/a.txt": "1\n"})
+    done = service.act(service.checkout(service.merge(plain)), "pull_request", pull_request(plain, main), **need)
+    assert (done.status, done.codes) == (1, ["RUN660"])
+
+
+@pytest.mark.long
+def test_a_base_that_cannot_judge_is_no_pass(service: Service) -> None:
+    root = service.root
+    settings = (root / "interlock.toml").read_text()
+    for text, code in (
+        (settings.replace('["sh", "tests/check.sh"]', '["no-such-program"]'), "COL202"),
+        (settings.partition("[gates")[0], "LND712"),
+        (settings.replace("product", "prodct"), "CFG103"),
+    ):
+        write(root, {"interlock.toml": text})
+        git(root, "commit", "-qam", "Settings")
+        write(root, {"src/a.txt": f"{code}\n"})
+        git(root, "commit", "-qam", "Work")
+        done = warm.interlock(root, "ci", "--base", "HEAD^")
+        assert (done.returncode, code in done.stdout + done.stderr) == (2, True), done.stderr
+
+
+@pytest.mark.long
+def test_what_one_gate_keeps_decides_it_although_another_takes_it_for_product(service: Service) -> None:
+    root = service.root
+    lint = '[gates.GATE-LINT]\ncommand = ["true"]\nproduct = ["**"]\n'
+    write(root, {"interlock.toml": f"{(root / 'interlock.toml').read_text()}{lint}"})
+    git(root, "commit", "-qam", "A second gate")
+    write(root, {"tests/check.sh": "true\n", "interlock.toml": (root / "interlock.toml").read_text() + "\n"})
+    git(root, "commit", "-qam", "Weaker")
+    found = json.loads(warm.interlock(root, "ci", "--base", "HEAD^", "--json").stdout)
+    assert [row["path"] for row in found["findings"] if row["code"] == "LND711"] == ["interlock.toml", "tests/check.sh"]
+    done = warm.interlock(root, "ci", "--base", "HEAD^", "--may-change", "tests/**", "--may-change", "*.toml")
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.long
+def test_held_out_checks_that_are_not_on_the_machine_are_said(service: Service) -> None:
+    root = service.root
+    hidden = service.folder / "hidden"
+    write(hidden, {"tests/more.sh": "true\n"})
+    text = (root / "interlock.toml").read_text()
+    write(root, {"interlock.toml": f'{text}heldout = "{hidden}"\n'})
+    git(root, "commit", "-qam", "Held out")
+    write(root, {"src/a.txt": "1\n"})
+    git(root, "commit", "-qam", "Work")
+    hidden.rename(service.folder / "away")
+    done = warm.interlock(root, "ci", "--base", "HEAD^", "--json")
+    assert (done.returncode, json.loads(done.stdout)["gates"][0]["said"]) == (
+        0,
+        "held-out checks are not on this machine",
+    )
+
+
+def test_a_plain_service_names_its_base_and_an_empty_name_is_refused(service: Service) -> None:
+    service.branch("a", {"src/a.txt": "1\n"})
+    root = service.root
+    done = warm.interlock(root, "ci", "--base", "main", "--output", "out")
+    assert (done.returncode, "| `GATE-TESTS` | passed |" in done.stdout, (root / "out/junit.xml").exists()) == (
+        0,
+        True,
+        True,
+    )
+    for base in ("", "nope"):
+        done = warm.interlock(root, "ci", "--base", base)
+        assert (done.returncode, "LND713" in done.stderr) == (2, True)
+    assert warm.interlock(root, "ci").returncode == 2
+
+
+@pytest.mark.long
+def test_the_action_installs_what_lies_beside_it_and_no_program_of_the_branch(service: Service) -> None:
+    head = service.branch("a", {"src/a.txt": "1\n"})
+    root = service.checkout(service.merge(head))
+    temp, false = root.parent / "temp", root.parent / "false"
+    for folder in (temp, false):
+        folder.mkdir()
+    for name in ("interlock", "pip"):
+        (false / name).write_text("#!/bin/sh\nexit 0\n")
+        (false / name).chmod(0o755)
+    packages = Path(pytest.__file__).parents[1]
+    # Without a network: what it depends on is found beside these tests.
+    offline = {"PIP_NO_INDEX": "1", "PIP_NO_DEPS": "1", "PIP_NO_BUILD_ISOLATION": "0", "PYTHONPATH": str(packages)}
+    given = {"RUNNER_TEMP": str(temp), "RUNNER_OS": "Linux", "RUNNER_ENVIRONMENT": "self-hosted", **offline}
+    given["PATH"] = f"{false}:{os.environ['PATH']}"
+    step = ACTION["runs"]["steps"][0]
+    done = run_step(step, root, given, {"python": sys.executable})
+    assert done.returncode == 0, done.stdout + done.stderr
+    version = subprocess.run(
+        [temp / "interlock/bin/interlock", "--version"], env=environment(**offline), check=True, capture_output=True
+    )
+    assert version.stdout.startswith(b"interlock ")
+    old = run_step(step, root, {**given, "RUNNER_OS": "Windows"}, {"python": sys.executable})
+    assert (old.returncode, "Windows" in old.stdout) == (2, True)
+    (false / "python2").write_text("#!/bin/sh\nexit 1\n")
+    (false / "python2").chmod(0o755)
+    old = run_step(step, root, given, {"python": "python2"})
+    assert (old.returncode, "actions/setup-python" in old.stdout) == (2, True)
