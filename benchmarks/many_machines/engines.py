@@ -155,7 +155,7 @@ class ClaimingSaver(PostgresSaver):
     @contextmanager
     def _cursor(self, *, pipeline: bool = False) -> Any:
         link: Any = self.conn
-        with link.transaction(), link.cursor(row_factory=dict_row) as cursor:
+        with self.lock, link.transaction(), link.cursor(row_factory=dict_row) as cursor:
             if pipeline and self.claim:
                 cursor.execute("SELECT absurd.extend_claim(%s, %s, %s)", self.claim)
             yield cursor

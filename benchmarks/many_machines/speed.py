@@ -90,10 +90,10 @@ def waiting(server: Server, folder: Path, count: int) -> Row:
     """Measure a worker without, and with so many runs that wait for a person."""
     with world(server, folder, call_seconds=0.2) as made:
         (machine,) = made.start(1)
-        made.submit("FIRST")
+        made.submit("T-0")
         made.settle()
         found = {"runs that wait": count, "idle before": _idle(machine), "new run before": _latency(made, "A")}
-        (waits,) = made.submit("WAITS", more='[agents.planner]\nrunner = "remote"\n')
+        (waits,) = made.submit("T-1", more='[agents.planner]\nrunner = "remote"\n')
         made.settle()
         _multiply(made, waits, count)
         began = time.monotonic()
