@@ -5,7 +5,7 @@ import random
 import shutil
 import subprocess
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -32,6 +32,7 @@ def world(
     small_disk: bool = False,
     call_seconds: float = project.CALL_SECONDS,
     timeout: float = TIMEOUT_SECONDS,
+    more: Mapping[str, str] | None = None,
 ) -> Generator[World]:
     """Make a world with a database of its own, on a small disk of its own or not."""
     if not server.run("SELECT 1 FROM pg_database WHERE datname = %s", TEMPLATE):
@@ -40,7 +41,7 @@ def world(
     folder.mkdir(parents=True, exist_ok=True)
     with (
         _disk(server) if small_disk else server.database(template=TEMPLATE) as address,
-        World(folder, server, address, kind, call_seconds, timeout) as made,
+        World(folder, server, address, kind, call_seconds, timeout, more) as made,
     ):
         yield made
 

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -141,6 +141,8 @@ class World:
         address: An empty database there, with the tables of `graph.set_up`.
         kind: What the project is.
         call_seconds: How long a paid call takes.
+        timeout: After how many seconds a silent worker is dead.
+        more: Other files of the project, by path.
     """
 
     def __init__(
@@ -151,6 +153,7 @@ class World:
         kind: project.Kind,
         call_seconds: float = project.CALL_SECONDS,
         timeout: float = TIMEOUT_SECONDS,
+        more: Mapping[str, str] | None = None,
     ) -> None:
         self.folder, self.server, self.address = folder, server, address
         self.kind: project.Kind = kind
@@ -160,7 +163,7 @@ class World:
         self._link: Any = None
         git(folder, "init", "-q", "--bare", "-b", "main", str(self.hub))
         git(folder, "clone", "-q", str(self.hub), "first")
-        for name, text in project.files(kind, address, self.provider.address, timeout).items():
+        for name, text in (project.files(kind, address, self.provider.address, timeout) | dict(more or {})).items():
             (folder / "first" / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / "first" / name).write_text(text)
         for words in (

@@ -46,7 +46,7 @@ class Start(NamedTuple):
 
     Args:
         commit: The commit of its tree.
-        note: What its builders are takers beside the task.
+        note: What its builders are told beside the task.
         files: A git tree whose files are laid over those of the commit before anybody works; empty for none.
         accept_base: As for `start_run`.
     """
@@ -93,6 +93,7 @@ def start_apart(
                 "task": task.to_json(),
                 "tree": clone.name,
                 "note": begin.note,
+                "files": begin.files,
                 "accept_base": begin.accept_base,
                 "tickets": tickets,
                 "run": run_id,

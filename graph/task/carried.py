@@ -18,8 +18,9 @@ from interlock.envelope.protocol import EVIDENCE_KEYS
 from interlock.gates.config import load_config
 from interlock.gates.sealed import SealError, Store, place_of
 from interlock.graph.engine.folder import journal_of, record_of
+from interlock.graph.engine.mirror import SAVED
 from interlock.graph.errors import REMOTE, GraphError
-from interlock.graph.task.clone import Clone, find, make
+from interlock.graph.task.clone import Clone, find, lay_over, make
 from interlock.graph.task.kept_evidence import OBJECTS
 from interlock.graph.task.policy import Policy
 from interlock.graph.task.sealing import place_in
@@ -136,6 +137,21 @@ def save(root: Path, run_id: str, task: Task, policy: Policy) -> str:
     return commit
 
 
+def save_beside(root: Path, run_id: str, task: Task, policy: Policy) -> None:
+    """Save the files of a run before LangGraph keeps the result of a node, others of whose step are still at work.
+
+    Whoever takes the run over takes that result over, too, and finds the evidence that it names.
+
+    Raises:
+        GraphError: `RUN653` the remote cannot be written.
+        DatabaseError: The database cannot be used.
+    """
+    with SAVING:
+        commit, database = save(root, run_id, task, policy), database_of(root)
+        if commit and database is not None:
+            database.transact(lambda link: link.execute(SAVED, (commit, run_id)))
+
+
 def push_stored(root: Path, view: RunView) -> str:
     """Push the stored trees and the evidence of a run that is over, and return their commit.
 
@@ -213,13 +229,15 @@ def bring_tree(root: Path, run_id: str) -> Clone:
     commit, clone = saved(root, run_id), None
     with suppress(GraphError):
         clone = find(root, policy.tree)
-    if clone is not None and _marked(_mark(clone)) == commit:
-        return clone
-    bring(root, run_id)
-    clone = make(root, policy.commit, called=policy.tree)
-    if commit:
-        Store(place_of(root)[0]).unpack(commit, "files", clone.files)
-        write_atomically(_mark(clone), commit.encode(), durable=False)
+    if clone is None or _marked(_mark(clone)) != commit:
+        bring(root, run_id)
+        clone = make(root, policy.commit, called=policy.tree)
+        if commit:
+            Store(place_of(root)[0]).unpack(commit, "files", clone.files)
+            write_atomically(_mark(clone), commit.encode(), durable=False)
+    if policy.files and not commit:  # also where whoever began it was killed before they lay there
+        fetch_objects(root, [policy.files])
+        lay_over(clone, policy.files)
     return clone
 
 

@@ -81,6 +81,7 @@ def _start(root: Path, request: Mapping[str, Any], say: _Said) -> str:
         accept_base=request["accept_base"],
         tree=request["tree"],
         note=request["note"],
+        files=request["files"],
         tickets=[Fetched(**row) for row in request["tickets"]],
         run_id=request["run"] or None,
     )

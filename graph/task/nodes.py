@@ -32,6 +32,7 @@ from interlock.gates.sealed import SealError
 from interlock.gates.shared import shared
 from interlock.graph.errors import RunDamagedError
 from interlock.graph.task.asking import CAUSE, ask_role, changed_since
+from interlock.graph.task.carried import save_beside
 from interlock.graph.task.comments import to_give
 from interlock.graph.task.context import UNREADABLE, TaskContext, binding, held_gates, own_collection, role_order
 from interlock.graph.task.machine import (
@@ -362,6 +363,7 @@ class Nodes:
         self.recorder.keep_files(context.root, made)
         findings = [item.message for item in made.findings]
         _report_collected(gate_id, ok=made.ok, files=[file.path for file in made.files], findings=findings)
+        save_beside(context.root, state["run_id"], context.task, context.policy)
         return made
 
     def _made(self, gate: GateSpec, state: TaskState, work: Binding) -> Collection:

@@ -65,6 +65,7 @@ class Policy:
         sandbox: Whether programs of agents run in a sandbox of their own.
         tickets: The texts of the tickets among the task's inputs, by the files that agents read them in.
         note: What the builders read beside the task, such as what the work conflicted with.
+        files: The git tree whose files lie over those of the commit before anybody works; empty for none.
         quiet_minutes: After so many minutes without a change in the scope, it is said that an agent changes nothing.
     """
 
@@ -90,6 +91,7 @@ class Policy:
     sandbox: bool = False
     tickets: Mapping[str, str] = field(default_factory=dict[str, str])
     note: str = ""
+    files: str = ""
     quiet_minutes: float = 10
 
     def to_json(self) -> dict[str, Any]:

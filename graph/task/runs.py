@@ -90,6 +90,7 @@ def start_run(
     accept_base: bool = False,
     tree: str = "",
     note: str = "",
+    files: str = "",
     tickets: Sequence[Fetched] | None = None,
 ) -> str:
     """Check a task, freeze it with the present policy under a new run id, and return the id.
@@ -105,6 +106,7 @@ def start_run(
             gate judged them: a person has looked at them.
         tree: The name of the tree that this process works in; `start_apart` makes one.
         note: What the builders are told beside the task.
+        files: The git tree whose files the caller lays over those of the commit.
         tickets: The tickets among its inputs, where they were fetched already.
 
     Raises:
@@ -129,7 +131,8 @@ def start_run(
     task_graph(task, root=root, policy=policy, runners=dict.fromkeys(agent_roles(policy), REMOTE))
     state_dir(root)
     outside = prepared.config.run.outside or ("refuse" if tree else "report")
-    policy = replace(policy, commit=head_of(root), tree=tree, note=note, outside=outside, tickets=frozen_texts(tickets))
+    policy = replace(policy, commit=head_of(root), tree=tree, note=note, files=files, outside=outside)
+    policy = replace(policy, tickets=frozen_texts(tickets))
     if tree:
         sandbox = prepared.config.trees.sandbox == "auto" and level() == "namespaces"
         # Nobody else works in the tree, and what others hold in the checkout is not in its way.

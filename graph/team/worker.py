@@ -27,6 +27,7 @@ from dbos import DBOS, DBOSConfig, DBOSPortableJSONSerializer
 from dbos._context import current_owner_xid  # no public name has it; tests hold it to what it must be
 
 from interlock import __version__
+from interlock.core.database import PATIENCE_SECONDS as COMMAND_PATIENCE_SECONDS
 from interlock.core.database import Database, DatabaseError, Leg, LegLost, Link, database_of, driving
 from interlock.core.errors import InterlockError
 from interlock.core.process import signal_group
@@ -45,8 +46,8 @@ from interlock.graph.team.schema import check_rights
 
 BEAT_SECONDS: Final = 1.0
 POLL_SECONDS: Final = 0.5
-PATIENCE_SECONDS: Final = 300.0
-"""How long a worker waits for a database that is away."""
+PATIENCE_SECONDS: Final = 86_400.0
+"""How long a worker waits for a database that is away: a leg that gave up would leave its run to a person."""
 GRACE_SECONDS: Final = 60.0
 """How long the running steps may take to end once the worker is to end."""
 DBOS_CONNECTIONS: Final = 5
@@ -201,6 +202,8 @@ class Worker:
             raise
         except InterlockError as error:
             self.say(f"{leg.run}: {error.code} {error.message}")
+            if error.code == DatabaseError.code:  # it was away for longer than the process in the tree waits
+                return {"run": leg.run}, (leg.run, here, dict(given))
             return {"error": [error.code, error.message, error.fix]}, None
         return {"run": leg.run}, None
 
@@ -408,7 +411,7 @@ class Worker:
     def _end(self) -> None:
         """Let the running steps end, hand their runs on, and go."""
         self.say(f"worker {self.id} ends; the running steps may take {GRACE_SECONDS:.0f} s more")
-        self._draining = True
+        self._draining, self.database.patience = True, COMMAND_PATIENCE_SECONDS
         with suppress(DatabaseError):
             self._beat()
         DBOS.destroy(workflow_completion_timeout_sec=int(GRACE_SECONDS))

@@ -29,6 +29,23 @@ def test_runs_end_well_whatever_happens_to_their_workers(fault: str, postgres: S
     do(postgres, tmp_path, fault, SHORT, "pair" if fault == "freeze" else "plain")
 
 
+@pytest.mark.long
+@pytest.mark.timeout(300)
+def test_evidence_goes_along_while_another_gate_still_runs(postgres: Server, tmp_path: Path) -> None:
+    """Its node has ended, the step has not: whoever takes over asks the judge of that gate with what was collected."""
+    slow = {"tests/lint.sh": "sleep 5\n"}
+    with campaign.world(postgres, tmp_path, "pair", call_seconds=0.2, more=slow) as world:
+        world.start(2)
+        (run,) = world.submit("T-0")
+        names = "SELECT 1 FROM interlock.checkpoint_writes WHERE channel = 'collected' AND thread_id = %s"
+        assert world.until(lambda: world.ask(names, run), 60), "no gate has ended"
+        machine = world.owner(run)
+        assert machine is not None
+        machine.kill()
+        world.settle()
+        assert campaign.check(world).faults == []
+
+
 @pytest.mark.campaign
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("kind", HALVES)
