@@ -16,10 +16,9 @@ from interlock.core import git
 from interlock.core.finding import Finding
 from interlock.core.text import count
 from interlock.gates.sealed import Store, place_of
-from interlock.graph.engine.folder import LANDED, is_beside, journal_path
+from interlock.graph.engine.folder import LANDED, is_beside, journal_of
 from interlock.graph.errors import NO_RECORD, UNAPPROVED, GraphError
 from interlock.graph.task.trees import without_record
-from interlock.journal import Journal
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +75,7 @@ def verify_approved(root: Path, wanted: str) -> ApprovedCommits:
         SealError: A commit cannot be read in full.
     """
     trees, landed = dict[str, str](), dict[str, str]()
-    for entry in Journal(journal_path(root)).entries():
+    for entry in journal_of(root).entries():
         if entry.type == "status" and (tree := str(entry.data.get("approved_tree", ""))):
             trees[tree] = entry.run
         elif entry.type == LANDED and is_beside(entry.run):

@@ -21,7 +21,7 @@ from interlock import __version__
 from interlock.core.finding import Finding
 from interlock.core.json import canonical, fingerprint
 from interlock.gates.sealed import Store, place_of
-from interlock.graph.engine.folder import journal_path
+from interlock.graph.engine.folder import journal_of
 from interlock.graph.errors import BUNDLE, KEY, UNATTESTABLE, GraphError
 from interlock.graph.landing.repository import Repository
 from interlock.graph.landing.work import member_of
@@ -29,7 +29,7 @@ from interlock.graph.task.kept_evidence import kept_bytes
 from interlock.graph.task.trees import without_record
 from interlock.graph.task.view import RunView
 from interlock.graph.verify import verify_journal
-from interlock.journal import Entry, Journal
+from interlock.journal import Entry
 
 SVR: Final = "https://in-toto.io/attestation/svr/v0.2"
 TEST_RESULT: Final = "https://in-toto.io/attestation/test-result/v0.1"
@@ -127,7 +127,7 @@ def make_bundle(root: Path, run_id: str, signer: Any, revision: str = "") -> byt
     member = member_of(root, run_id, repository)
     if wrong := [row for row in verify_journal(root).problems if row.field in ("", run_id)]:
         raise _unattestable(f"the journal is not as it was written: {wrong[0].message}", "See `interlock verify`.")
-    entries, store = list(Journal(journal_path(root)).entries(run_id)), Store(repository.top)
+    entries, store = list(journal_of(root).entries(run_id)), Store(repository.top)
     approval = next(entry for entry in reversed(entries) if entry.type == "status")
     commit = store.commit(revision or member.work)
     if without_record(store, commit.tree, place_of(root)[1]) != approval.data.get("approved_tree"):

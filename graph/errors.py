@@ -176,7 +176,7 @@ CODES: Final = rules(
             "Take the runs that are named to their end, or end them: `interlock abandon RUN`. Then do it again.",
         ),
         NO_RECORD: (
-            "Commits are held against a journal that says what was APPROVED.",
+            "Commits are compared with a journal that says what was APPROVED.",
             "Commit artifacts/interlock/events.jsonl with the work, and fetch the whole history.",
         ),
         DEFECT: (

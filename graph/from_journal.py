@@ -14,13 +14,13 @@ from interlock.core.finding import Finding
 from interlock.envelope.protocol import STATUS_MEANING
 from interlock.gates.checks.sealed import FAULTS, located
 from interlock.gates.rules import BY_CODE
-from interlock.graph.engine.folder import journal_path, journal_run
+from interlock.graph.engine.folder import journal_of, journal_path, journal_run
 from interlock.graph.errors import RunDamagedError
 from interlock.graph.feed import Feed, Row
 from interlock.graph.task.explain import put_back, refused_answer, why
 from interlock.graph.task.kept_evidence import kept_bytes
 from interlock.graph.task.machine import COMMAND_GATES, UNANSWERED
-from interlock.journal import Entry, Journal
+from interlock.journal import Entry
 
 
 def find_in_journal(root: Path, name: str) -> str | None:
@@ -149,7 +149,7 @@ def findings_of(root: Path, name: str) -> list[Finding]:
         JournalError, RunDamagedError: The journal cannot be read, or is not what was written.
     """
     with _as_written(name):
-        return _findings(root, list(Journal(journal_path(root)).entries(name)))
+        return _findings(root, list(journal_of(root).entries(name)))
 
 
 def _findings(root: Path, entries: list[Entry]) -> list[Finding]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from interlock.core.database import database_of
 from interlock.core.finding import Finding
 from interlock.gates.evidence import EvidenceFile, read_evidence
 from interlock.graph.engine.folder import journal_of
@@ -48,18 +49,17 @@ def check_evidence(root: Path) -> EvidenceCheck:
     except JournalError:
         return EvidenceCheck((), 0)  # what the journal says is not known; `verify` reports the journal itself
     problems = [item for path, (entry, digest) in newest.items() for item in _file(root, path, entry, digest)]
+    if database_of(root) is not None:
+        # Runs of one task write to the same places, and here lies what was brought last: the copy of each counts.
+        problems = [item for item in problems if kept_bytes(root, item.path, newest[item.path][1]) is None]
     return EvidenceCheck(tuple(problems), len(newest))
 
 
 def present_path(root: Path, path: str, digest: str) -> str:
-    """Return where an evidence file lies now: a later run may have renamed the folder of its attempt, or written in it.
-
-    Then its copy counts, where one was kept.
-    """
-    if _digest(root, path) == digest:
-        return path
-    elsewhere = (*_put_aside(root, path), f"{OBJECTS}/{digest[:2]}/{digest}")
-    return next((each for each in elsewhere if _digest(root, each) == digest), path)
+    """Return where an evidence file lies now: a later run may have renamed the folder of its attempt."""
+    if _digest(root, path) != digest:
+        return next((aside for aside in _put_aside(root, path) if _digest(root, aside) == digest), path)
+    return path
 
 
 def kept_bytes(root: Path, path: str, digest: str) -> bytes | None:

@@ -11,6 +11,7 @@ from benchmarks.many_machines.campaign import world
 from benchmarks.many_machines.world import Machine, World
 from interlock import graph
 from interlock.core.database import ADDRESS
+from tests.child import git
 from tests.postgres import Server, name_of, pgbouncer, replica, wait_for_replay
 
 pytestmark = pytest.mark.long
@@ -119,6 +120,7 @@ def test_a_worker_that_cannot_work_says_why(machines: World) -> None:
     config = machine.root / "interlock.toml"
     text = config.read_text()
     config.write_text(text.replace('remote = "origin"\ntimeout', "timeout"))
+    git(machine.root, "-c", "user.name=A", "-c", "user.email=a@x", "commit", "-qam", "No remote")
     assert "RUN653" in said(machine, "worker", code=2)
     assert "git init --bare" in said(machine, "submit", str(task_file(machines, "NONE-1")), code=2)
     config.write_text(text.replace('remote = "origin"\ntimeout', 'remote = "/nowhere/hub.git"\ntimeout'))
@@ -127,6 +129,7 @@ def test_a_worker_that_cannot_work_says_why(machines: World) -> None:
     assert "RUN654" in said(machine, "worker", code=2)
     assert "there is no queue brwser" in said(machine, "worker", "--queues", "brwser", code=2)
     config.write_text(text)
+    git(machine.root, "-c", "user.name=A", "-c", "user.email=a@x", "commit", "-qam", "As before")
     assert "RUN651" in said(machine, "run", str(task_file(machines, "NONE-1")), code=2)
     assert "RUN655" in said(machine, "run", "--here", str(task_file(machines, "NONE-1")), code=2)
     assert machines.active() == []
@@ -182,7 +185,7 @@ def test_a_replica_is_enough_to_look(machines: World, postgres: Server) -> None:
         wait_for_replay(postgres, copy)
         other = machines.machine()
         other.environment[ADDRESS] = copy.address(name_of(machines.address))
-        assert "nothing written yet" in said(other, "verify")
+        assert "nothing written yet" in said(other, "verify", code=2)
         said(other, "status")
         assert "DBA906" in said(other, "submit", str(task_file(machines, "REPLICA-1")), code=74)
         assert "DBA906" in said(other, "worker", code=74)
