@@ -113,8 +113,9 @@ def converse(code: str, tmp_path: Path, said: list[bytes], answers: list[bytes])
     talked = [0]
     env = {"PATH": os.environ["PATH"]}
     argv = [sys.executable, "-c", code]
-    seconds = {"timeout_seconds": 60.0, "grace_seconds": 0.5}
-    return capture(argv, cwd=tmp_path, env=env, seen=answers.append, talk=talk, **seconds)
+    return capture(
+        argv, cwd=tmp_path, env=env, timeout_seconds=60.0, grace_seconds=0.5, seen=answers.append, talk=talk
+    )
 
 
 def test_a_conversation_goes_to_and_fro_and_ends_by_a_closed_input(tmp_path: Path) -> None:
