@@ -113,9 +113,7 @@ def converse(code: str, tmp_path: Path, said: list[bytes], answers: list[bytes])
     talked = [0]
     env = {"PATH": os.environ["PATH"]}
     argv = [sys.executable, "-c", code]
-    return capture(
-        argv, cwd=tmp_path, env=env, timeout_seconds=60.0, grace_seconds=0.5, seen=answers.append, talk=talk
-    )
+    return capture(argv, cwd=tmp_path, env=env, timeout_seconds=60.0, grace_seconds=0.5, seen=answers.append, talk=talk)
 
 
 def test_a_conversation_goes_to_and_fro_and_ends_by_a_closed_input(tmp_path: Path) -> None:
