@@ -339,7 +339,7 @@ def test_a_run_that_is_deleted_under_its_page_is_shown_from_its_lines(tmp_path: 
         page = window.open(f"/hello/runs/{made.approved}")
         prune(made)
         Journal(journal_path(made.root)).append(made.approved, "later", "note", {})
-        expect(page.locator("#why")).to_contain_text("Its state cannot be read")
+        expect(page.locator("#why")).to_contain_text("Its state is not in this checkout")
         for path in ("", "/evidence", "/answers/3"):
             window.open(f"/hello/runs/{made.approved}{path}")
             window.sees(made.approved)
