@@ -3,7 +3,7 @@
     python examples/team/run.py [--dir FOLDER] [--stay]
 
 Each worker has a clone and a state folder of its own, as on a machine of its own. PostgreSQL is Debian's, started as a
-user that is not root, with its data in the folder. With `--stay` workers and pages go on until Ctrl-C. Exit 0 only when
+user that is not root. With `--stay` workers and pages go on until Ctrl-C. Exit 0 only when
 both tasks have landed, and each worker has driven one.
 """
 
@@ -51,7 +51,7 @@ class Team:
 
     def play(self, *, stay: bool) -> int:
         """Start everything, run two tasks over two workers, and compare what came of it."""
-        address = self.stack.enter_context(postgres(self.folder / "postgres"))
+        address = self.stack.enter_context(postgres())
         self.say(f"PostgreSQL answers at {address}")
         me = self.project(address)
         self.say("a project with a bare repository, and a clone for each machine")
@@ -138,29 +138,26 @@ def run(*argv: str) -> str:
 
 
 @contextmanager
-def postgres(folder: Path) -> Generator[str]:
+def postgres() -> Generator[str]:
     """Keep a PostgreSQL of Debian's running, as a user that is not root, and yield the address of a new database."""
     programs = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: int(path.parent.name))
     if not programs:
         raise SystemExit("PostgreSQL is not installed\n  fix: apt-get install postgresql")
-    folder.mkdir()
-    # PostgreSQL refuses root; Debian's package brings a user of its own.
+    # PostgreSQL refuses root; Debian's package brings a user of its own, which has to reach the folder.
     other: Sequence[str] = ("runuser", "-u", "postgres", "--") if os.geteuid() == 0 else ()
-    # A socket has a short path; the folder of the example may have a long one.
-    socket = Path(tempfile.mkdtemp(prefix="pg-"))
+    folder = Path(tempfile.mkdtemp(prefix="pg-"))
     if other:
-        for path in (folder, socket):
-            shutil.chown(path, "postgres")
+        shutil.chown(folder, "postgres")
     data, tool = os.fspath(folder / "data"), programs[-1]
     run(*other, os.fspath(tool / "initdb"), "-D", data, "-A", "trust", "-U", "team")
     control = (*other, os.fspath(tool / "pg_ctl"), "-D", data, "-w", "-l", os.fspath(folder / "log"))
-    run(*control, "-o", f"-k {socket} -c listen_addresses=''", "start")
+    run(*control, "-o", f"-k {folder} -c listen_addresses=''", "start")
     try:
-        run("psql", "-q", "-h", os.fspath(socket), "-U", "team", "-c", "CREATE DATABASE team", "postgres")
-        yield f"postgresql://team@/team?host={socket}"
+        run("psql", "-q", "-h", os.fspath(folder), "-U", "team", "-c", "CREATE DATABASE team", "postgres")
+        yield f"postgresql://team@/team?host={folder}"
     finally:
         run(*control, "-m", "fast", "stop")
-        shutil.rmtree(socket, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":
