@@ -21,7 +21,8 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from interlock.agents import files
 from interlock.agents.runners import PythonRunner, ReplayRunner
 from interlock.graph import drive, list_runs, load_task, start_run
-from interlock.graph.task import nodes, record, runs, scope_leases, store
+from interlock.graph.engine import mirror
+from interlock.graph.task import nodes, record, runs, scope_leases
 from interlock.graph.task.questions import WAYS, AnswerKind
 from interlock.journal import Journal
 from interlock.reservations import LentLeases
@@ -63,7 +64,7 @@ def main() -> None:
     points.around(Journal, "append")
     points.around(SqliteSaver, "put")
     points.around(SqliteSaver, "put_writes")
-    points.around(store, "write_atomically")
+    points.around(mirror, "write_atomically")
     points.around(record, "write_evidence")
     points.around(sys.modules[ReplayRunner.__module__], "write_confined")
     points.around(files, "write_confined")
