@@ -277,6 +277,10 @@ class World:
         for each in self.processes():
             with suppress(psutil.NoSuchProcess):
                 each.kill()
+        for machine in self.machines.values():
+            if machine.worker:
+                machine.worker.join()
+                machine.worker = None
         self.provider.shutdown()
         self.provider.server_close()
         if self._link:
