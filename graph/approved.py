@@ -1,8 +1,9 @@
 """Which commits have a tree that was APPROVED, by the journal alone.
 
 The line that approves a run names the tree that its verdict is about: that of the base with the work's files of the
-scope, as `git` names it, Interlock's own files left out. A commit is held to these names byte by byte. What landed was
-judged once more by `interlock land`, whose line names the commit.
+scope, as `git` names it, Interlock's own files left out. A commit is held to these names byte by byte. What was merged
+and judged once more by `interlock land` counts by its line, which names the commit; what a person merged, or a pull
+request, does not.
 
 Answers T1, and not T2: whoever writes the commits can write a journal. Only gates that run again cannot be faked.
 """
@@ -16,8 +17,9 @@ from interlock.core import git
 from interlock.core.finding import Finding
 from interlock.core.text import count
 from interlock.gates.sealed import Store, place_of
-from interlock.graph.engine.folder import LANDED, is_beside, journal_of
+from interlock.graph.engine.folder import LANDED, beside_run, is_beside, journal_of
 from interlock.graph.errors import NO_RECORD, UNAPPROVED, GraphError
+from interlock.graph.landing.lander import JUDGED
 from interlock.graph.task.trees import without_record
 
 
@@ -50,12 +52,35 @@ class ApprovedCommits:
         return f"{self.range}: {good} of {count(self.runs, 'commit')} with a tree that was APPROVED"
 
 
-def commits_of(top: Path, wanted: str) -> list[str]:
-    """Return the commits of a range, the oldest first.
+def verify_approved(root: Path, wanted: str, record: Path | None = None) -> ApprovedCommits:
+    """Say of each commit of a range which run was APPROVED with its tree, by the journal of the root or of `record`.
 
     Raises:
-        GraphError: `RUN660` the range names none, or the clone is shallow.
+        GraphError: `RUN660` the range names no commits, the clone is shallow, or the journal has no approval that names
+            a tree.
+        JournalError: The journal is not what was written.
+        SealError: A commit cannot be read in full.
     """
+    trees, landed = dict[str, str](), dict[str, dict[str, None]]()
+    for entry in journal_of(record or root).entries():
+        if entry.type == "status" and (tree := entry.data.get("approved_tree")):
+            trees[str(tree)] = entry.run
+        elif entry.type == LANDED and is_beside(entry.run) and entry.data.get("judged") in JUDGED:
+            landed.setdefault(str(entry.data.get("commit")), {})[entry.run.removesuffix(beside_run(""))] = None
+    top, relative = place_of(root)
+    commits = _commits(top, wanted)
+    if not trees and not landed:
+        fix = "Keep artifacts/interlock/events.jsonl with the commits, or check where the runs were."
+        raise GraphError("no journal here says that a tree was APPROVED", fix, NO_RECORD)
+    store, known = Store(top), dict[str, str]()
+    for commit in commits:
+        tree = "" if commit in landed else without_record(store, store.commit(commit).tree, relative)
+        known[commit] = ", ".join(landed[commit]) if commit in landed else trees.get(tree, "")
+    return ApprovedCommits(wanted, known)
+
+
+def _commits(top: Path, wanted: str) -> list[str]:
+    """Return the commits of a range, the oldest first."""
     done = git.run(top, ("rev-list", "--reverse", "--end-of-options", wanted, "--"))
     if done.status != 0:
         fix = "Give a range such as origin/main..HEAD; fetch what it names."
@@ -64,31 +89,3 @@ def commits_of(top: Path, wanted: str) -> list[str]:
         fix = "Fetch the whole history: `git fetch --unshallow`, or `fetch-depth: 0` in a workflow."
         raise GraphError("this clone is shallow, so that commits of the range may be missing", fix, NO_RECORD)
     return done.output.decode("ascii").split()
-
-
-def verify_approved(root: Path, wanted: str) -> ApprovedCommits:
-    """Say of each commit of a range which run was APPROVED with its tree.
-
-    Raises:
-        GraphError: `RUN660` the range names no commits, or the journal has no approval that names a tree.
-        JournalError: The journal is not what was written.
-        SealError: A commit cannot be read in full.
-    """
-    trees, landed = dict[str, str](), dict[str, str]()
-    for entry in journal_of(root).entries():
-        if entry.type == "status" and (tree := str(entry.data.get("approved_tree", ""))):
-            trees[tree] = entry.run
-        elif entry.type == LANDED and is_beside(entry.run):
-            landed[str(entry.data["commit"])] = ", ".join(map(str, entry.data["runs"]))
-    top, relative = place_of(root)
-    commits = commits_of(top, wanted)
-    if not trees and not landed:
-        fix = "Keep artifacts/interlock/events.jsonl with the commits, or check where the runs were."
-        raise GraphError("no journal here says that a tree was APPROVED", fix, NO_RECORD)
-    store = Store(top)
-    known = {commit: landed.get(commit) or trees.get(_tree(store, commit, relative), "") for commit in commits}
-    return ApprovedCommits(wanted, known)
-
-
-def _tree(store: Store, commit: str, root: str) -> str:
-    return without_record(store, store.commit(commit).tree, root)

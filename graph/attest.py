@@ -12,10 +12,10 @@ is accepted in the one form in which it is written, byte for byte, so that nothi
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from hashlib import sha256
-from importlib import import_module
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from interlock import __version__
 from interlock.core.finding import Finding
@@ -31,11 +31,26 @@ from interlock.graph.task.view import RunView
 from interlock.graph.verify import verify_journal
 from interlock.journal import Entry
 
+try:
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+    from securesystemslib import dsse, exceptions, signer
+except ImportError as error:
+    fix = "Install the extra from the checkout: pip install './interlock[attest]'"
+    raise GraphError("the extra `attest` is not installed", fix, KEY) from error
+
+KeyT = TypeVar("KeyT", Ed25519PrivateKey, Ed25519PublicKey)
+
+STATEMENT: Final = "https://in-toto.io/Statement/v1"
 SVR: Final = "https://in-toto.io/attestation/svr/v0.2"
 TEST_RESULT: Final = "https://in-toto.io/attestation/test-result/v0.1"
 _PAYLOAD: Final = "application/vnd.in-toto+json"
 _APPROVED: Final = "INTERLOCK_APPROVED"
 _COMMIT: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+# The library has types for its values, and none for their JSON.
+_ENVELOPE: Final[Any] = dsse.Envelope
+_SIGNERS: Final[Any] = signer
 
 
 class Attested(NamedTuple):
@@ -65,52 +80,41 @@ def load_signer(path: Path, passphrase: Callable[[], str]) -> Any:
     """Read a private Ed25519 key, as `ssh-keygen -t ed25519` or openssl (PKCS 8) writes it; return a `CryptoSigner`.
 
     Raises:
-        GraphError: `ATT803` it is none, or the extra `attest` is not installed.
+        GraphError: `ATT803` it is none, or the passphrase is wrong.
     """
-    form, data = _library("cryptography.hazmat.primitives.serialization"), path.read_bytes()
-    load = form.load_ssh_private_key if b"BEGIN OPENSSH" in data else form.load_pem_private_key
+    data = path.read_bytes()
+    ours = b"BEGIN OPENSSH" in data
+    load = serialization.load_ssh_private_key if ours else serialization.load_pem_private_key
 
-    def read() -> Any:
+    def read() -> object:
         try:
             return load(data, None)
         except TypeError:  # a passphrase is needed
             return load(data, passphrase().encode())
 
-    return _library("securesystemslib.signer").CryptoSigner(_ed25519(path, "Private", read))
+    return _SIGNERS.CryptoSigner(_ed25519(path, Ed25519PrivateKey, read))
 
 
 def load_public_key(path: Path) -> Any:
     """Read a public Ed25519 key, a line of OpenSSH as in `id_ed25519.pub`, or PEM; return a `SSlibKey`.
 
     Raises:
-        GraphError: `ATT803` it is none, or the extra `attest` is not installed.
+        GraphError: `ATT803` it is none.
     """
-    form, data = _library("cryptography.hazmat.primitives.serialization"), path.read_bytes().strip()
-    load = form.load_pem_public_key if data.startswith(b"-----") else form.load_ssh_public_key
-    return _library("securesystemslib.signer").SSlibKey.from_crypto(_ed25519(path, "Public", lambda: load(data)))
+    data = path.read_bytes().strip()
+    ours = not data.startswith(b"-----")
+    load = serialization.load_ssh_public_key if ours else serialization.load_pem_public_key
+    return _SIGNERS.SSlibKey.from_crypto(_ed25519(path, Ed25519PublicKey, lambda: load(data)))
 
 
-def _ed25519(path: Path, kind: str, read: Callable[[], Any]) -> Any:
+def _ed25519(path: Path, kind: type[KeyT], read: Callable[[], object]) -> KeyT:
     """Return a key; other algorithms are refused, since some of their signatures can be changed and still verify."""
-    kinds = _library("cryptography.hazmat.primitives.asymmetric.ed25519")
-    cause: Exception | None = None
-    try:
-        key = read()
-        if isinstance(key, getattr(kinds, f"Ed25519{kind}Key")):
+    with suppress(ValueError, UnsupportedAlgorithm):
+        if isinstance(key := read(), kind):
             return key
-    except (ValueError, _library("cryptography.exceptions").UnsupportedAlgorithm) as error:
-        cause = error
-    fix = "Make one: `ssh-keygen -t ed25519 -f KEY`; KEY signs, and KEY.pub verifies."
-    raise GraphError(f"{path} is no {kind.lower()} Ed25519 key that can be read", fix, KEY) from cause
-
-
-def _library(name: str) -> Any:
-    """Import a module of the extra `attest`."""
-    try:
-        return import_module(name)
-    except ImportError as error:
-        fix = "Install the extra from the checkout: pip install './interlock[attest]'"
-        raise GraphError("the extra `attest` is not installed", fix, KEY) from error
+    what = "private" if kind is Ed25519PrivateKey else "public"
+    fix = "Check the passphrase, or make a key: `ssh-keygen -t ed25519 -f KEY`; KEY signs, and KEY.pub verifies."
+    raise GraphError(f"{path} is no {what} Ed25519 key that can be read", fix, KEY)
 
 
 # -- making ------------------------------------------------------------------------------------------------------------
@@ -163,9 +167,13 @@ def _verified(view: RunView, approval: Entry, results: list[str]) -> dict[str, A
 
 
 def _test_results(root: Path, view: RunView, entries: list[Entry]) -> Iterator[dict[str, Any]]:
-    """Yield the predicate of each command gate, by the evidence that was judged last."""
-    made = {str(entry.data["gate"]): entry.data for entry in entries if entry.type == "evidence" and entry.data["ok"]}
-    for gate, data in sorted(made.items()):
+    """Yield the predicate of each command gate that passed on the files that were APPROVED.
+
+    One that was waived may have passed before, on other files.
+    """
+    tree = view.values["tree"]
+    judged = [entry.data for entry in entries if entry.type == "evidence" and entry.data.get("tree") == tree]
+    for gate, data in sorted({str(data["gate"]): data for data in judged if data["ok"]}.items()):
         if not view.policy.protocol.gate(gate).command:
             continue
         tests: list[Any] = []
@@ -201,16 +209,13 @@ def _resource(name: str, digest: str) -> dict[str, Any]:
 
 
 def _statement(digests: Mapping[str, str], kind: str, predicate: Mapping[str, Any]) -> bytes:
-    resources = _library("in_toto_attestation.v1.resource_descriptor")
-    subject = resources.ResourceDescriptor(name=digests["gitCommit"], digest=dict(digests))
-    statement = _library("in_toto_attestation.v1.statement").Statement([subject.pb], kind, dict(predicate))
-    statement.validate()
-    return canonical(_library("google.protobuf.json_format").MessageToDict(statement.pb))
+    subject = {"name": digests["gitCommit"], "digest": digests}
+    return canonical({"_type": STATEMENT, "subject": [subject], "predicateType": kind, "predicate": predicate})
 
 
-def _signed(payload: bytes, signer: Any) -> bytes:
-    envelope = _library("securesystemslib.dsse").Envelope(payload, _PAYLOAD, {})
-    envelope.sign(signer)
+def _signed(payload: bytes, key: Any) -> bytes:
+    envelope = _ENVELOPE(payload, _PAYLOAD, {})
+    envelope.sign(key)
     return canonical(envelope.to_dict()) + b"\n"
 
 
@@ -223,10 +228,9 @@ def _unattestable(message: str, fix: str) -> GraphError:
 
 def verify_bundle(data: bytes, commit: str, key: Any) -> Attested | Finding:
     """Return what a bundle proves of a commit, or why it proves nothing; no repository and no record is needed."""
-    of_libraries = (_library("google.protobuf.json_format").Error, _library("securesystemslib.exceptions").Error)
     try:
         return _proven(data, commit.lower(), key)
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError, *of_libraries) as error:
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError, exceptions.Error) as error:
         message, found = "the bundle does not prove that this commit was APPROVED", f"{type(error).__name__}: {error}"
         fix = "Get the bundle anew from who made it, and compare the commit and the key."
         return Finding(BUNDLE, "error", commit[:12], message, found[:300], "what `interlock attest` wrote", fix)
@@ -254,7 +258,7 @@ def _proven(data: bytes, commit: str, key: Any) -> Attested:
 
 def _opened(line: bytes, key: Any) -> bytes:
     """Return the payload of an envelope that this key alone signed, and that is written as ours are."""
-    envelope = _library("securesystemslib.dsse").Envelope.from_dict(json.loads(line))
+    envelope = _ENVELOPE.from_dict(json.loads(line))
     envelope.verify([key], 1)
     written = envelope.to_dict()
     # Base64, JSON, and what stands beside the signed text could else differ without a word.
@@ -266,10 +270,7 @@ def _opened(line: bytes, key: Any) -> bytes:
 
 def _read(payload: bytes, commit: str) -> dict[str, Any]:
     """Return the predicate of a statement about the commit, under its type."""
-    values: Any = json.loads(payload)
-    message = _library("in_toto_attestation.v1.statement_pb2").Statement()
-    _library("google.protobuf.json_format").ParseDict(values, message)
-    _library("in_toto_attestation.v1.statement").Statement.copy_from_pb(message).validate()
-    if [row["digest"]["gitCommit"] for row in values["subject"]] != [commit]:
+    values = json.loads(payload)
+    if values["_type"] != STATEMENT or [row["digest"]["gitCommit"] for row in values["subject"]] != [commit]:
         raise ValueError("it is about another commit")
     return {values["predicateType"]: values["predicate"]}

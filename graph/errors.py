@@ -108,7 +108,7 @@ PR_BRANCH: Final = "PRQ101"
 PR_STATE: Final = "PRQ102"
 LOOSENED: Final = "LND711"
 NO_GATES: Final = "LND712"
-EVENT: Final = "LND713"
+NO_BASE: Final = "LND713"
 BUNDLE: Final = "ATT801"
 UNATTESTABLE: Final = "ATT802"
 KEY: Final = "ATT803"
@@ -235,9 +235,9 @@ CODES: Final = rules(
             "The base of a branch has a sealed gate, by which its merge result is judged.",
             "Commit interlock.toml with a command gate to the base.",
         ),
-        EVENT: (
-            "What `interlock ci` runs for is a pull request, a merge queue or a push, with its base in the clone.",
-            "Do what the message says; `--base REV` names a base by hand.",
+        NO_BASE: (
+            "What `interlock ci` compares with is a commit that the clone has.",
+            "Fetch the whole history: `fetch-depth: 0` for actions/checkout, `GIT_DEPTH: 0` on GitLab.",
         ),
         QUEUE: (
             "What is held or moved in the queue is a run that waits in it.",

@@ -3,7 +3,8 @@
 Answers T1 and T2. Who wrote the branch may have written its journal, its tests and its settings, and nothing of that
 has a say here: the gates and their settings are those of the base, as in `interlock gate`, and they run once more on
 what the branch would be when it is merged. Tests that the branch changed keep their base content while it is judged,
-and would be weaker after the merge, so that such a change is refused unless a person's `may_change` names it.
+and would be weaker after the merge, so that such a change is refused unless a person's `may_change` names it. So are
+files that the branch puts among the dependencies: git tracks them, and a gate takes the folder as it lies there.
 """
 
 import os
@@ -19,14 +20,32 @@ from interlock.gates import CollectorError, Config, build_protocol
 from interlock.gates.checks.sealed import FAULTS, located
 from interlock.gates.config import FILE
 from interlock.gates.patterns import compile_scope
-from interlock.gates.sealed import GOOD, Base, GateCase, SealedRun, Store, Work, freeze, place_of, seals
+from interlock.gates.sealed import GOOD, Base, GateCase, SealedRun, Store, Work, freeze, is_below, place_of, seals
 from interlock.gates.tree import left_out
-from interlock.graph.errors import CONFLICT, GIT, LOOSENED, NO_GATES, GraphError
+from interlock.graph.errors import CONFLICT, LOOSENED, NO_BASE, NO_GATES, GraphError
 from interlock.graph.landing.repository import Repository
 from interlock.graph.task.sealing import judged_on_base
 
 _WHO: Final = ("-c", "user.name=Interlock", "-c", "user.email=interlock@localhost")
 """Of a commit that nothing refers to; a machine of a CI service knows no author."""
+
+
+class Merged(NamedTuple):
+    """What is judged, by the full names of commits.
+
+    Args:
+        base: What decides how it is judged.
+        head: What is checked out.
+        tip: The last commit of the branch itself, without a merge with the base that the service made.
+        commit: What the branch would be when it is merged.
+        conflict: Why there is no such commit.
+    """
+
+    base: str
+    head: str
+    tip: str
+    commit: str
+    conflict: Finding | None = None
 
 
 class JudgedGate(NamedTuple):
@@ -39,6 +58,7 @@ class JudgedGate(NamedTuple):
         cases: Its tests, and what no test tells, for a test report.
         said: What else there is to know, in a phrase.
         seconds: How long its last run took.
+        isolated: Whether the tested code could reach nothing but its sandbox.
     """
 
     gate: str
@@ -47,40 +67,48 @@ class JudgedGate(NamedTuple):
     cases: tuple[Case, ...]
     said: str = ""
     seconds: float = 0.0
+    isolated: bool = True
 
 
 class JudgedMerge(NamedTuple):
-    """What all gates came to; `commit` is what was judged, and `findings` are about the merge itself.
+    """What all gates came to.
 
-    `unjudged` are changed files that kept their base content in each gate, and that decide none.
+    Args:
+        gates: Each of them.
+        findings: What is wrong with the merge itself.
+        unjudged: Changed files that kept their base content in each gate, and that decide none.
+        added: New files that ran with the tests, and decide from the merge on.
     """
 
-    commit: str
     gates: tuple[JudgedGate, ...] = ()
     findings: tuple[Finding, ...] = ()
     unjudged: tuple[str, ...] = ()
+    added: tuple[str, ...] = ()
 
 
-def merged(top: Path, base: str, head: str) -> tuple[str, Finding | None]:
-    """Return the commit of a branch with its base merged in, made without a checkout unless it has it already.
-
-    A conflict is returned as a finding.
+def merged(top: Path, revision: str) -> Merged:
+    """Merge what is checked out with its base, without a checkout, unless it has that already.
 
     Raises:
-        GraphError: `LND707` git cannot merge them.
+        GraphError: `LND713` there is no such commit, `LND707` git cannot merge them.
     """
-    repository = Repository(top, head)
+    repository = Repository(top, "HEAD")
+    words = ("rev-parse", "--verify", "--quiet", "--end-of-options")
+    base, head = (repository.answer(*words, f"{name}^{{commit}}") for name in (revision, "HEAD"))
+    if not base or not head:
+        fix = "Fetch the whole history: `fetch-depth: 0` for actions/checkout, `GIT_DEPTH: 0` on GitLab."
+        raise GraphError(f"there is no commit `{revision[:80]}` in this clone", fix, NO_BASE)
+    parents = repository.answer("rev-parse", "HEAD^@").split()
+    found = Merged(base, head, parents[1] if len(parents) == 2 and parents[0] == base else head, head)
     if repository.has(head, base):
-        return head, None
-    done = repository.run("merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", base, head)
-    names = [name for name in os.fsdecode(done.output).split("\0") if name]
-    if done.status == 1:
-        files = names[1:]
+        return found
+    tree, files = repository.merge_commits(base, head)
+    if files:
         message, fix = f"It conflicts with its base in {few(files)}.", "Merge the base into the branch."
-        return head, Finding(CONFLICT, "error", "", message, f"{count(files, 'file')} in conflict", "none", fix)
-    if done.status != 0:
-        raise GraphError(f"git cannot merge {base[:12]}: {done.why[-300:]}", "git 2.38 or newer is needed.", GIT)
-    return repository.ask(*_WHO, "commit-tree", names[0], "-p", base, "-p", head, data=b"The merge result\n"), None
+        what = f"{count(files, 'file')} in conflict"
+        return found._replace(conflict=Finding(CONFLICT, "error", "", message, what, "none", fix))
+    made = repository.ask(*_WHO, "commit-tree", tree, "-p", base, "-p", head, data=b"The merge result\n")
+    return found._replace(commit=made)
 
 
 def judge_merge(
@@ -100,9 +128,9 @@ def judge_merge(
     top, relative = place_of(root)
     store, root, protocol = Store(top), Path(os.path.realpath(root)), build_protocol(config)
     before, work = store.commit(base).tree, Work(("**",), tuple(may_change), tree=store.commit(commit).tree)
-    changed = Base(store, before, relative).below(store.differing(before, work.tree))
+    changed = {*Base(store, before, relative).below(store.differing(before, work.tree))}
     # The settings decide every gate, whatever a gate takes for product.
-    gates, left, deciding = list[JudgedGate](), {*changed}, {config.path} & {*changed}
+    gates, left, deciding, added = list[JudgedGate](), changed, {config.path} & changed, set[str]()
     for gate_id, seal in seals(config, protocol, in_git=True).items():
         gate = protocol.gate(gate_id)
         # Nobody gives them to a machine that strangers' code runs on; that they are missing is said.
@@ -121,15 +149,18 @@ def judge_merge(
             gates.append(JudgedGate(gate_id, "unable", (found,), cases))
             continue
         # One gate that takes a file from the work judges it, and one that keeps it is decided by it.
-        left &= {*done.choice.held}
+        left = left & {*done.choice.held}
         deciding |= {*filter(check.product.keeps, done.choice.held)}
+        kept = [*case.environment.kept.values()]
+        deciding |= {path for path in changed if is_below(f"{root}/{path}", kept)}
+        added |= {*done.choice.added}
         gates.append(_judged(gate_id, done, root, ["held-out checks are not on this machine"] if blind else []))
     if not gates:
         fix = f"Commit {FILE} with a command gate to the base."
         raise GraphError("the base has no sealed gate, so that nothing can be run again", fix, NO_GATES)
     loosened = sorted(path for path in deciding if not may_change or not compile_scope(may_change).matches(path))
     rest = sorted(path for path in left - deciding if not left_out(path))
-    return JudgedMerge(commit, (*gates,), tuple(map(_loosened, loosened)), (*rest,))
+    return JudgedMerge((*gates,), tuple(map(_loosened, loosened)), (*rest,), (*sorted(added),))
 
 
 def _judged(gate_id: str, done: SealedRun, root: Path, said: Sequence[str]) -> JudgedGate:
@@ -144,13 +175,14 @@ def _judged(gate_id: str, done: SealedRun, root: Path, said: Sequence[str]) -> J
         cases.append(Case(gate_id, row.field or row.code, "failed", row.path, row.line, f"{row.message}\n{row.found}"))
     tests = [count(done.tests.cases, "test")] if done.tests.cases else []
     tests += [count(done.tests.results, "finding")] if done.tests.runner == "sarif" else []
-    isolated = ["without namespaces"] if done.execution.level == "none" else []
-    state, seconds = "passed" if done.ok else "refused", done.execution.ended.seconds
-    return JudgedGate(gate_id, state, (*findings,), (*cases,), "; ".join([*tests, *isolated, *said]), seconds)
+    isolated, seconds = done.execution.level != "none", done.execution.ended.seconds
+    text = "; ".join([*tests, *([] if isolated else ["without namespaces"]), *said])
+    state = "passed" if done.ok else "refused"
+    return JudgedGate(gate_id, state, (*findings,), (*cases,), text, seconds, isolated)
 
 
 def _loosened(path: str) -> Finding:
-    message = f"{path} decides a gate, and the branch changes it; it was judged with the content of the base."
+    message = f"{path} decides a gate, or is a dependency that gates take as it lies there, and the branch changes it."
     fix = f"Take the change back; if a person wants it, that person passes `--may-change '{path}'`."
     return Finding(
         LOOSENED, "error", "", message, "another content than in the base", "that of the base", fix, path=path

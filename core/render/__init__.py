@@ -1,4 +1,4 @@
-"""Findings in the forms that services read: SARIF, JUnit, and the annotations of GitHub. Text in, text out."""
+"""Findings in the forms that services read: SARIF, and the annotations of GitHub; tests as JUnit. Text in, text out."""
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, get_args
@@ -7,10 +7,10 @@ if TYPE_CHECKING:
     from interlock.core.finding import Finding
     from interlock.core.rule import Rule
 
-Form: TypeAlias = Literal["text", "json", "sarif", "github", "junit"]
+Form: TypeAlias = Literal["text", "json", "sarif", "github"]
 FORMS: Final[tuple[Form, ...]] = get_args(Form)
 """What a command that prints findings can be asked for; text and JSON are the command's own."""
-OF_SERVICES: Final = ("sarif", "github", "junit")
+OF_SERVICES: Final = ("sarif", "github")
 
 __all__ = ["FORMS", "OF_SERVICES", "Case", "Checked", "Form", "checked", "render", "render_cases"]
 
@@ -61,7 +61,7 @@ def checked(findings: "Iterable[Finding]", path: str = "") -> list[Checked]:
 
 def render(
     files: Sequence[Checked],
-    form: Literal["sarif", "github", "junit"],
+    form: Literal["sarif", "github"],
     *,
     rules: "Iterable[Rule]" = (),
     tool: str = "interlock",
@@ -73,10 +73,6 @@ def render(
         from interlock.core.render.sarif import render_sarif  # noqa: PLC0415
 
         return render_sarif(files, rules, tool, version)
-    if form == "junit":
-        from interlock.core.render.junit import case_of  # noqa: PLC0415
-
-        return render_cases([case_of(tool, file.path, finding) for file in files for finding in file.findings])
     from interlock.core.render.github import render_github  # noqa: PLC0415
 
     return render_github(files)

@@ -2,13 +2,10 @@
 
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from interlock.core.render import Case
 from interlock.core.text import visible
-
-if TYPE_CHECKING:
-    from interlock.core.finding import Finding
 
 _TAGS: Final = {"failed": "failure", "error": "error", "skipped": "skipped"}
 _COUNTS: Final = {"failed": "failures", "error": "errors", "skipped": "skipped"}
@@ -38,11 +35,3 @@ def render_junit(cases: Sequence[Case]) -> str:
 def _counts(cases: Sequence[Case]) -> dict[str, str]:
     found = {name: str(sum(case.outcome == outcome for case in cases)) for outcome, name in _COUNTS.items()}
     return {"tests": str(len(cases)), **found, "time": f"{sum(case.seconds for case in cases):.3f}"}
-
-
-def case_of(tool: str, path: str, finding: "Finding") -> Case:
-    """Return a finding as a test: one that refuses is a failure, any other a success."""
-    parts = {"found": finding.found, "expected": finding.expected, "fix": finding.fix}
-    text = "\n".join((finding.message, *(f"{name}: {part}" for name, part in parts.items() if part)))
-    name = " ".join(filter(None, (finding.code, finding.field)))
-    return Case(tool, name, "failed" if finding.refuses else "passed", path, finding.line, text)

@@ -16,8 +16,9 @@ import xml.etree.ElementTree as ET
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeAlias, cast
+from typing import Any, Final, NamedTuple, TypeAlias
 from urllib.parse import unquote, urlsplit
 
 _REPORTED: Final = ("error", "warning")
@@ -70,7 +71,9 @@ class Place:
         return os.path.relpath(path, self.root) if path.startswith(f"{self.root}/") else path
 
     def lines(self, path: str) -> Sequence[str]:
-        """Return the lines of a file of the export; none where there is no such file."""
+        """Return the lines of a file of the export; none where there is no such file, or it lies outside."""
+        if path.startswith("/"):
+            return ()
         try:
             return (self.export / path).read_bytes().decode("utf-8", "replace").split("\n")
         except (OSError, ValueError):
@@ -83,52 +86,37 @@ def read_sarif(data: bytes, place: Place) -> tuple[Result, ...]:
     Raises:
         ValueError, KeyError, TypeError, AttributeError, RecursionError: It is no SARIF, or says that the tool failed.
     """
-    files: dict[str, Sequence[str]] = {}
-    found: list[Result] = []
+    found, lines_of = list[Result](), cache(place.lines)
     runs: Any = json.loads(data)["runs"]
     for run in runs:
         if any(each.get("executionSuccessful") is False for each in run.get("invocations", ())):
             raise ValueError("the tool says that it did not succeed")
-        found += [_result(row, run, place, files) for row in run.get("results") or () if _counts(row, run)]
+        parts = (run["tool"]["driver"], *run["tool"].get("extensions", ()))
+        rules = [rule for part in parts for rule in part.get("rules", ())]
+        levels = {rule["id"]: rule.get("defaultConfiguration", {}).get("level", "warning") for rule in rules}
+        rows = filter(_is_open, run.get("results") or ())
+        rows = [row for row in rows if (row.get("level") or levels.get(row["ruleId"], "warning")) in _REPORTED]
+        found += [_result(row, run, place, lines_of) for row in rows]
     return tuple(found)
 
 
-def _counts(row: Any, run: Any) -> bool:
+def _is_open(row: Any) -> bool:
     """Return whether a result says that something is wrong with the present code, and nobody accepted that."""
     accepted = any(each.get("status", "accepted") == "accepted" for each in row.get("suppressions") or ())
-    is_open = row.get("kind", "fail") == "fail" and row.get("baselineState") != "absent" and not accepted
-    level = row.get("level") or _rule(row, run).get("defaultConfiguration", {}).get("level", "warning")
-    return is_open and level in _REPORTED
+    return row.get("kind", "fail") == "fail" and row.get("baselineState") != "absent" and not accepted
 
 
-def _rule(row: Any, run: Any) -> Any:
-    """Return the description of a result's rule: of the driver, or of one of its extensions."""
-    tool: Any = run["tool"]
-    reference: Any = row.get("rule") or {}
-    at: int = reference.get("toolComponent", {}).get("index", -1)
-    rules: Any = (tool["driver"] if at < 0 else tool["extensions"][at]).get("rules", ())
-    index: int = reference.get("index", row.get("ruleIndex", -1))
-    if 0 <= index < len(rules):
-        return rules[index]
-    return next((rule for rule in rules if rule["id"] == row.get("ruleId")), cast("Any", {}))
-
-
-def _result(row: Any, run: Any, place: Place, files: dict[str, Sequence[str]]) -> Result:
-    name, message = row.get("ruleId") or _rule(row, run).get("id", ""), " ".join(row["message"]["text"].split())
+def _result(row: Any, run: Any, place: Place, lines_of: Callable[[str], Sequence[str]]) -> Result:
+    message = " ".join(row["message"]["text"].split())
     locations: list[Any] = row.get("locations") or [{}]
     physical: Any = locations[0].get("physicalLocation", {})
-    region: Any = physical.get("region", {})
-    artifact: Any = physical.get("artifactLocation", {})
-    if "uri" not in artifact and "index" in artifact:
-        artifact = run["artifacts"][artifact["index"]]["location"]
+    region, artifact = physical.get("region", {}), physical.get("artifactLocation", {})
     base: Any = run.get("originalUriBaseIds", {}).get(artifact.get("uriBaseId"), {})
     path = place.inside(_path(artifact["uri"]), _path(base.get("uri", ""))) if "uri" in artifact else ""
-    line = int(region.get("startLine", 0))
-    if path not in files:
-        files[path] = place.lines(path)
-    near = [" ".join(text.split()) for text in files[path][max(line - 2, 0) : line + 1]]
-    here = near.pop(min(line - 1, 1)) if 0 < line <= len(files[path]) else message
-    return Result(str(name), path, line, int(region.get("startColumn", 0)), message, here, "\n".join(near))
+    line, lines = int(region.get("startLine", 0)), lines_of(path)
+    near = [" ".join(text.split()) for text in lines[max(line - 2, 0) : line + 1]]
+    here = near.pop(min(line - 1, 1)) if 0 < line <= len(lines) else message
+    return Result(str(row["ruleId"]), path, line, int(region.get("startColumn", 0)), message, here, "\n".join(near))
 
 
 def _path(uri: str) -> str:

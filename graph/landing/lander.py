@@ -61,6 +61,10 @@ class Merge(NamedTuple):
     members: tuple[Member, ...]
 
 
+JUDGED: Final = ("again", "kept", "run")
+"""How a tree that landed was judged, if it was; see `Verdict.how`."""
+
+
 class Verdict(NamedTuple):
     """What judging a merged tree came to.
 
@@ -68,7 +72,8 @@ class Verdict(NamedTuple):
         ok: Whether it may land.
         tests: The tests that fail, or the gates where tests are not known one by one.
         why: Why not.
-        how: `again`, `kept` from an earlier judgement of the same trees, or `run`: it is the tree that the run judged.
+        how: One of `JUDGED`: `again`, `kept` from an earlier judgement of the same trees, or `run`: it is the tree that
+            the run judged.
     """
 
     ok: bool

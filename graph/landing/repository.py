@@ -102,6 +102,10 @@ class Repository:
             The tree, in which files in conflict have both sides, and their names.
         """
         ours = self.commit(tree, (base,), "The target, as if it were made of the same commit as the work")
+        return self.merge_commits(ours, work)
+
+    def merge_commits(self, ours: str, work: str) -> tuple[str, tuple[str, ...]]:
+        """Merge a commit into another one, and return what `merge` does."""
         done = self.run("merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", ours, work)
         if done.status not in (0, 1):
             message = f"git cannot merge {work[:12]}: {done.why[-300:]}"

@@ -177,13 +177,12 @@ def report(
 ) -> NoReturn:
     """Print what a command found in the form that was asked for, and exit.
 
-    A service gets the findings, with paths from the root; `path` is the file of those that name none. JSON is `data`,
-    and a person reads what `text` prints.
+    A service gets the findings, with paths from the top of the repository; `path` is the file of those that name none.
+    JSON is `data`, and a person reads what `text` prints.
     """
     if form in OF_SERVICES:
-        # A service shows a finding at its file, which it knows by the path in the repository.
-        rows = [row._replace(path=_from(root, row.path or path)) for row in findings]
-        click.echo(render(checked(rows), form, rules=catalog().values(), version=__version__), nl=False)
+        rows = checked(in_repository(root, findings, path))
+        click.echo(render(rows, form, rules=catalog().values(), version=__version__), nl=False)
     elif form == "json":
         print_json(data)
     else:
@@ -191,6 +190,14 @@ def report(
     sys.exit(code)
 
 
-def _from(root: Path, path: str) -> str:
-    seen = os.path.relpath(root / path, root) if path else ""
-    return path if seen.startswith("..") else seen
+def in_repository(root: Path, findings: Iterable[Finding], path: str = "") -> list[Finding]:
+    """Return findings at their files as a service knows these, from the top of the repository; others as they are."""
+    from interlock.gates.sealed import place_of  # noqa: PLC0415 - few calls are for a service
+
+    _, relative = place_of(root)
+
+    def known(name: str) -> str:
+        seen = os.path.relpath(root / name, root) if name else ".."
+        return name if seen.startswith("..") else f"{relative}/{seen}".lstrip("/")
+
+    return [row._replace(path=known(row.path or path)) for row in findings]
