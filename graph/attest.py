@@ -35,7 +35,8 @@ try:
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
-    from securesystemslib import dsse, exceptions, signer
+    from securesystemslib import dsse, exceptions
+    from securesystemslib import signer as keys
 except ImportError as error:
     fix = "Install the extra from the checkout: pip install './interlock[attest]'"
     raise GraphError("the extra `attest` is not installed", fix, KEY) from error
@@ -50,19 +51,14 @@ _APPROVED: Final = "INTERLOCK_APPROVED"
 _COMMIT: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 # The library has types for its values, and none for their JSON.
 _ENVELOPE: Final[Any] = dsse.Envelope
-_SIGNERS: Final[Any] = signer
+_KEYS: Final[Any] = keys
 
 
 class Attested(NamedTuple):
     """What a bundle proves of a commit, for whoever believes the one who has the key.
 
-    Args:
-        commit: Its full name.
-        run: The run that was APPROVED with its tree.
-        at: When, ISO 8601 in UTC.
-        gates: Each command gate that passed, with how many tests passed in it.
-        waived: Gates that a person waived.
-        key: The id of the key.
+    `at` is when the run was APPROVED, ISO 8601 in UTC; `gates` are the command gates that passed, each with how many
+    tests passed in it; `waived` are those that a person waived.
     """
 
     commit: str
@@ -83,8 +79,7 @@ def load_signer(path: Path, passphrase: Callable[[], str]) -> Any:
         GraphError: `ATT803` it is none, or the passphrase is wrong.
     """
     data = path.read_bytes()
-    ours = b"BEGIN OPENSSH" in data
-    load = serialization.load_ssh_private_key if ours else serialization.load_pem_private_key
+    load = serialization.load_ssh_private_key if b"BEGIN OPENSSH" in data else serialization.load_pem_private_key
 
     def read() -> object:
         try:
@@ -92,7 +87,7 @@ def load_signer(path: Path, passphrase: Callable[[], str]) -> Any:
         except TypeError:  # a passphrase is needed
             return load(data, passphrase().encode())
 
-    return _SIGNERS.CryptoSigner(_ed25519(path, Ed25519PrivateKey, read))
+    return _KEYS.CryptoSigner(_ed25519(path, Ed25519PrivateKey, read))
 
 
 def load_public_key(path: Path) -> Any:
@@ -102,9 +97,8 @@ def load_public_key(path: Path) -> Any:
         GraphError: `ATT803` it is none.
     """
     data = path.read_bytes().strip()
-    ours = not data.startswith(b"-----")
-    load = serialization.load_ssh_public_key if ours else serialization.load_pem_public_key
-    return _SIGNERS.SSlibKey.from_crypto(_ed25519(path, Ed25519PublicKey, lambda: load(data)))
+    load = serialization.load_pem_public_key if data.startswith(b"-----") else serialization.load_ssh_public_key
+    return _KEYS.SSlibKey.from_crypto(_ed25519(path, Ed25519PublicKey, lambda: load(data)))
 
 
 def _ed25519(path: Path, kind: type[KeyT], read: Callable[[], object]) -> KeyT:

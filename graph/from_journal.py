@@ -148,24 +148,21 @@ def findings_of(root: Path, name: str) -> list[Finding]:
     Raises:
         JournalError, RunDamagedError: The journal cannot be read, or is not what was written.
     """
-    with _as_written(name):
-        return _findings(root, list(journal_of(root).entries(name)))
-
-
-def _findings(root: Path, entries: list[Entry]) -> list[Finding]:
     found: list[Finding] = []
-    for data in {entry.data.get("gate"): entry.data for entry in entries if entry.type == "evidence"}.values():
-        gate = str(data["gate"])
-        rows = [_of_gate(gate, row) for row in _dicts(data.get("findings", ()))]
-        named = {row.field for row in rows}
-        rows += [row for row in _failed(root, data) if row.field not in named]
-        if "error" in data:
-            rows.append(Finding(data["code"], "error", gate, data["error"], fix=data.get("fix", "")))
-        found += [located(row, root) for row in rows]
-    answers = [entry.data for entry in entries if entry.type == "answer"]
-    if answers and answers[-1]["outcome"] == "invalid":
-        keys = ("code", "level", "field", "message", "found", "expected", "fix")
-        found += [Finding(**{key: row.get(key, "") for key in keys}) for row in _dicts(answers[-1]["findings"])]
+    with _as_written(name):
+        entries = list(journal_of(root).entries(name))
+        for data in {entry.data.get("gate"): entry.data for entry in entries if entry.type == "evidence"}.values():
+            gate = str(data["gate"])
+            rows = [_of_gate(gate, row) for row in _dicts(data.get("findings", ()))]
+            named = {row.field for row in rows}
+            rows += [row for row in _failed(root, data) if row.field not in named]
+            if "error" in data:
+                rows.append(Finding(data["code"], "error", gate, data["error"], fix=data.get("fix", "")))
+            found += [located(row, root) for row in rows]
+        answers = [entry.data for entry in entries if entry.type == "answer"]
+        if answers and answers[-1]["outcome"] == "invalid":
+            keys = ("code", "level", "field", "message", "found", "expected", "fix")
+            found += [Finding(**{key: row.get(key, "") for key in keys}) for row in _dicts(answers[-1]["findings"])]
     return found
 
 

@@ -164,8 +164,9 @@ WITH_AN_EXTRA = {
     "acp": {"agents.runners.acp_session"},
     "dbos": {"graph.team.worker"},
     "psycopg": {"graph.engine.saver", "graph.team.moving"},
+    "cryptography": {"graph.attest"},
 }
-"""What is imported with the first model, or by a worker, alone: it needs the extra `llm`, `acp` or `postgres`."""
+"""What is imported with the first model, by a worker, or for a bundle, alone: it needs an extra, by the first package."""
 
 
 @pytest.mark.long
@@ -177,10 +178,11 @@ for module in pkgutil.walk_packages(interlock.__path__, "interlock."):
     if not module.name.endswith("__main__"):
         try:
             importlib.import_module(module.name)
-        except ModuleNotFoundError as error:
-            if error.name not in ("langchain", "acp", "dbos", "psycopg"):
+        except Exception as error:
+            missing = getattr(error.__cause__ or error, "name", "")
+            if missing not in ("langchain", "acp", "dbos", "psycopg", "cryptography"):
                 raise
-            print(error.name + ":" + module.name)
+            print(missing + ":" + module.name)
         else:
             print(module.name)
 print(interlock.__file__)

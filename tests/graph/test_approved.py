@@ -95,6 +95,18 @@ def test_what_lands_is_approved_and_a_merge_by_hand_is_not(tmp_path: Path) -> No
     assert verify(root, "main..HEAD", code=1) == ["", ""]
 
 
+def test_a_commit_that_had_the_work_before_it_was_landed_is_not_approved(tmp_path: Path) -> None:
+    project = landing_project(tmp_path / "project")
+    root = project.root
+    run_apart(project, "A-1", {"src/a.txt": "1\n"})
+    # A person commits the same change, with one of their own; nothing is left to land, and nothing was judged.
+    write(root, {"src/a.txt": "1\n", "src/b.txt": "of a person\n"})
+    git(root, "commit", "-qam", "Both")
+    landed = warm.interlock(root, "land", "A-1", "--json")
+    assert (landed.returncode, "before" in landed.stdout) == (0, True), landed.stdout + landed.stderr
+    assert verify(root, "main^..main", code=1) == [""]
+
+
 def test_a_base_with_changes_that_are_not_committed_is_another_tree(project: Project) -> None:
     root = project.root
     write(root, {"notes.txt": "not committed\n"})

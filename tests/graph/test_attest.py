@@ -15,6 +15,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 from google.protobuf.json_format import ParseDict
 from in_toto_attestation.predicates.test_result.v0 import test_result_pb2
+from in_toto_attestation.v1 import statement_pb2
+from in_toto_attestation.v1.statement import Statement
 from securesystemslib.dsse import Envelope
 from securesystemslib.signer import CryptoSigner, SSlibKey  # pyright: ignore[reportPrivateImportUsage]
 
@@ -109,6 +111,9 @@ def test_the_statements_are_those_of_in_toto(made: Made) -> None:
     for row, kind in ((verified, SVR), (result, TEST_RESULT)):
         assert (row["_type"], row["predicateType"]) == ("https://in-toto.io/Statement/v1", kind)
         assert [each["digest"] for each in row["subject"]] == [{"gitCommit": made.commit, "gitTree": tree}]
+        message = cast("Any", statement_pb2).Statement()
+        ParseDict(row, message)
+        Statement.copy_from_pb(message).validate()
     predicate = verified["predicate"]
     assert predicate.keys() >= {"verifier", "timeCreated", "properties"}
     assert "INTERLOCK_APPROVED" in predicate["properties"]

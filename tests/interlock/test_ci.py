@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
+from interlock.gates.sealed import level
 from tests import warm
 from tests.child import environment, git
 from tests.graph.conftest import Project
@@ -96,19 +97,16 @@ class Service:
         git(root, "checkout", "-q", "--detach", "FETCH_HEAD")
         return root
 
-    def act(self, root: Path, event: str, payload: Any, /, env: Any = None, **inputs: str) -> Ran:
-        """Run the steps of the action, but for the one that installs."""
+    def act(self, root: Path, event: str, payload: Any, /, env: Any = None, sha: str = "", **inputs: str) -> Ran:
+        """Run the steps of the action, but for the one that installs; `sha` is what the event is about."""
         runner = root.parent
         temp = runner / "temp"
         (temp / "interlock/bin").mkdir(parents=True)
         program = temp / "interlock/bin/interlock"
         program.write_text(f'#!/bin/sh\nexec {sys.executable} -P -m interlock "$@"\n')
         program.chmod(0o755)
-        (runner / "event.json").write_text(json.dumps(payload))
         given: dict[str, str] = {
             "GITHUB_ACTIONS": "true",
-            "GITHUB_EVENT_NAME": event,
-            "GITHUB_EVENT_PATH": str(runner / "event.json"),
             "GITHUB_OUTPUT": str(runner / "output"),
             "GITHUB_STEP_SUMMARY": str(runner / "summary.md"),
             "GITHUB_SERVER_URL": "https://github.example.com",
@@ -117,9 +115,10 @@ class Service:
             "RUNNER_ENVIRONMENT": "self-hosted",
             **(env or {}),
         }
+        github = {"event_name": event, "event": payload, "sha": sha or git(root, "rev-parse", "HEAD").strip()}
         out, status = "", 0
         for step in ACTION["runs"]["steps"][1:]:
-            done = run_step(step, root, given, inputs)
+            done = run_step(step, root, given, {"inputs": inputs, "github": github})
             out, status = out + done.stdout + done.stderr, done.returncode
             if status:
                 break
@@ -129,18 +128,24 @@ class Service:
 
 
 def run_step(
-    step: Any, root: Path, given: Mapping[str, str], inputs: Mapping[str, str]
+    step: Any, root: Path, given: Mapping[str, str], contexts: Mapping[str, Mapping[str, Any]]
 ) -> subprocess.CompletedProcess[str]:
     """Run one step as a runner of GitHub does: its text in a file, by the shell that it names."""
-    values: dict[str, str] = {name: row["default"] for name, row in ACTION["inputs"].items()}
-    values.update(inputs)
-    known = {f"inputs.{name}": value for name, value in values.items()} | {"github.action_path": str(HOUSE)}
-    variables: dict[str, str] = {name: known[text.strip("${} ")] for name, text in step["env"].items()}
+    inputs = {name: row["default"] for name, row in ACTION["inputs"].items()} | {**contexts["inputs"]}
+    known = {"inputs": inputs, "github": {"action_path": str(HOUSE), **contexts["github"]}}
+    variables = {name: value_of(text.strip("${} "), known) for name, text in step["env"].items()}
     script = root.parent / f"{step['id']}.sh"
     script.write_text(step["run"])
     command = ["bash", "--noprofile", "--norc", "-e", "-o", "pipefail", str(script)]
     env = environment(**given, **variables)
     return subprocess.run(command, cwd=root, env=env, capture_output=True, text=True, check=False, timeout=200)
+
+
+def value_of(expression: str, contexts: Any) -> str:
+    """Return what a runner puts in the place of `github.event.before`: nothing where there is no such value."""
+    for name in expression.split("."):
+        contexts = contexts.get(name) if isinstance(contexts, dict) else None
+    return "" if contexts is None else str(contexts)
 
 
 @pytest.fixture
@@ -183,8 +188,15 @@ def test_no_step_takes_a_word_of_the_event_or_a_secret_into_its_text() -> None:
     steps = ACTION["runs"]["steps"]
     assert [step["shell"] for step in steps] == ["bash"] * len(steps)
     assert not any("${{" in step["run"] or "uses" in step for step in steps)
-    text = (HOUSE / "action.yml").read_text()
-    assert not any(word in text for word in ("github.com", "secrets.", "GITHUB_TOKEN", "github.token", "github.event"))
+    given = {text.strip("${} ") for step in steps for text in step["env"].values()}
+    assert {text for text in given if not text.startswith("inputs.")} == {
+        "github.action_path",
+        "github.event_name",
+        "github.sha",
+        "github.event.merge_group.base_sha",
+        "github.event.before",
+    }
+    assert not any(word in (HOUSE / "action.yml").read_text() for word in ("github.com", "GITHUB_TOKEN"))
 
 
 def test_a_pull_request_is_judged_on_its_merge_with_every_report(service: Service) -> None:
@@ -196,7 +208,7 @@ def test_a_pull_request_is_judged_on_its_merge_with_every_report(service: Servic
     done = service.act(root, "pull_request", pull_request(head, old))
     assert done.status == 0, done.out
     result = done.result
-    assert (result["base"], result["tip"], result["said"]) == (service.name_of("main"), head, "pull request 2")
+    assert (result["base"], result["tip"]) == (service.name_of("main"), head)
     assert [(row["gate"], row["state"]) for row in result["gates"]] == [("GATE-TESTS", "passed")]
     assert result["commits"] == [{"commit": head, "approved_by": "A-1.1"}]
     assert f"reports={done.reports}\n" in done.outputs
@@ -206,7 +218,7 @@ def test_a_pull_request_is_judged_on_its_merge_with_every_report(service: Servic
     assert done.summary == (done.reports / "summary.md").read_text()
     assert "## Interlock: passed" in done.summary
     assert "`A-1.1`" in done.summary
-    assert "nobody who wrote the commits could fake that" in done.summary
+    assert ("who wrote the commits cannot fake that" in done.summary) == (level() == "namespaces")
     assert "::error" not in done.out
 
 
@@ -216,10 +228,10 @@ def test_a_fork_needs_no_token_and_cannot_weaken_what_judges_it(service: Service
     head = service.branch("cheat", {**cheat, "docs.md": "text\n", "notes.txt": "changed\n"})
     root = service.checkout(service.merge(head))
     done = service.act(root, "pull_request", pull_request(head, main, fork=True))
-    assert (done.status, done.result["said"]) == (1, "pull request 2, from a fork")
+    assert done.status == 1
     assert done.codes == ["LND711", "LND711", "EVD584"]
     assert "::error file=tests/check.sh,line=1,title=LND711::" in done.out
-    assert done.result["unjudged"] == ["notes.txt"]
+    assert (done.result["unjudged"], done.result["added"]) == (["notes.txt"], ["docs.md"])
     assert ET.parse(done.reports / "junit.xml").getroot().get("failures") == "1"
     assert "## Interlock: refused" in done.summary
     assert not Path("/tmp/owned").exists()
@@ -233,22 +245,25 @@ def test_a_fork_needs_no_token_and_cannot_weaken_what_judges_it(service: Service
 
 
 @pytest.mark.long
-def test_the_head_without_github_s_merge_is_merged_here_and_a_conflict_is_refused(service: Service) -> None:
+def test_the_head_without_github_s_merge_is_merged_with_a_base_that_is_named_and_a_conflict_is_refused(
+    service: Service,
+) -> None:
     head = service.branch("a", {"src/a.txt": "red\n"})
     service.branch("main", {"src/b.txt": "red\n"}, "main")
     event = pull_request(head, service.name_of("main"))
-    done = service.act(service.checkout(head, depth=0), "pull_request", event)
+    wrong = service.act(service.checkout(head, depth=0), "pull_request", event, sha=service.merge(head))
+    assert (wrong.status, "leave ref out" in wrong.out) == (2, True)
+    no_merge = service.act(service.checkout(head), "pull_request", event)
+    assert (no_merge.status, "not known here as a merge" in no_merge.out) == (2, True)
+    done = service.act(service.checkout(head, depth=0), "pull_request", event, base="origin/main")
     # Each is right alone, and both are not.
     assert (done.status, done.codes) == (1, ["EVD584"]), done.out
     assert done.result["commit"] != head
     head = service.branch("b", {"src/b.txt": "other\n"}, "main^")
     root = service.checkout(head, depth=0)
-    done = service.act(root, "pull_request", pull_request(head, service.name_of("main")))
+    done = service.act(root, "pull_request", pull_request(head, service.name_of("main")), base="origin/main")
     assert (done.status, done.codes, done.result["gates"]) == (1, ["LND703"], [])
     assert "gates ran again" not in done.summary
-    other = service.checkout(service.name_of("main"))
-    wrong = service.act(other, "pull_request", pull_request(head, service.name_of("main")))
-    assert (wrong.status, "LND713" in wrong.out, "Leave `ref` out" in wrong.out) == (2, True, True)
 
 
 def test_a_merge_queue_is_judged_as_it_will_be(service: Service) -> None:
@@ -260,30 +275,23 @@ def test_a_merge_queue_is_judged_as_it_will_be(service: Service) -> None:
         group = service.merge(*heads[:count], ref=queue)
         event["merge_group"] |= {"base_sha": main, "head_sha": group, "head_ref": queue}
         done = service.act(service.checkout(group), "merge_group", event)
-        assert (done.status, done.result["said"]) == (status, "the merge queue's result"), done.out
-    event["merge_group"]["head_sha"] = main
-    assert service.act(service.checkout(group), "merge_group", event).status == 2
+        assert (done.status, done.result["base"], done.result["commit"]) == (status, main, group), done.out
+    assert service.act(service.checkout(group), "merge_group", event, sha=main).status == 2
 
 
 @pytest.mark.long
-def test_pushes_of_branches_old_new_removed_and_forced(service: Service) -> None:
+def test_pushes_of_branches_old_new_and_forced(service: Service) -> None:
     main = service.name_of("main")
     after = service.branch("main", {"src/a.txt": "1\n"}, "main")
     event = payload("push") | {"ref": "refs/heads/main", "before": main, "after": after, "deleted": False}
-    event["repository"]["default_branch"] = "main"
     assert service.act(service.checkout(after), "push", event).status == 0
     new = service.branch("new", {"src/a.txt": "red\n", "src/b.txt": "red\n"})
     made = {**event, "before": "0" * 40, "after": new, "created": True}
     done = service.act(service.checkout(new), "push", made)
-    assert (done.status, "this branch is new" in done.out) == (2, True)
-    done = service.act(service.checkout(new, depth=0), "push", made)
-    assert (done.status, done.result["base"], done.result["said"]) == (1, after, "a push of a new branch")
-    removed = {**event, "after": "0" * 40, "deleted": True}
-    done = service.act(service.checkout(after), "push", removed)
-    assert (done.status, "nothing to judge" in done.out) == (0, True)
+    assert (done.status, "this push makes a branch" in done.out) == (2, True)
     forced = {**event, "before": "1" * 40, "forced": True}
     done = service.act(service.checkout(after), "push", forced)
-    assert (done.status, "fetch-depth: 0" in done.out) == (2, True)
+    assert (done.status, "LND713" in done.out, "fetch-depth: 0" in done.out) == (2, True, True)
 
 
 @pytest.mark.long
@@ -292,23 +300,20 @@ def test_other_events_say_why_not(service: Service, event: str) -> None:
     head = service.branch("a", {"src/a.txt": "1\n"})
     main = service.name_of("main")
     done = service.act(service.checkout(head), event, pull_request(head, main))
-    assert (done.status, "LND713" in done.out, done.reports.exists()) == (2, True, False)
-    if event == "schedule":
-        done = service.act(service.checkout(head), event, {}, base=main)
-        assert (done.status, done.result["said"]) == (0, f"HEAD, on {main}"), done.out
+    assert (done.status, "::error title=Interlock::" in done.out, done.reports.exists()) == (2, True, False)
+    # With secrets, a base makes no difference.
+    done = service.act(service.checkout(head), event, {}, base=main)
+    assert done.status == (2 if event not in ("schedule", "") else 0), done.out
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    "pull",
-    [{"head": {"sha": "--upload-pack=touch /tmp/owned"}}, {"base": {"sha": "main"}}, {"head": None}, {"base": 3}, None],
-)
-def test_a_payload_of_another_form_is_refused(service: Service, pull: Any) -> None:
+@pytest.mark.parametrize("name", ["--upload-pack=touch /tmp/owned", "$(touch /tmp/owned)", "main", None])
+def test_a_payload_of_another_form_is_refused(service: Service, name: object) -> None:
     head = service.branch("a", {"src/a.txt": "1\n"})
-    event = pull_request(head, service.name_of("main"))
-    event["pull_request"] = pull if pull is None else {**event["pull_request"], **pull}
-    done = service.act(service.checkout(head), "pull_request", event)
-    assert (done.status, "LND713" in done.out) == (2, True)
+    event = payload("merge_group")
+    event["merge_group"]["base_sha"] = name
+    done = service.act(service.checkout(head), "merge_group", event)
+    assert (done.status, done.reports.exists(), Path("/tmp/owned").exists()) == (2, False, False)
 
 
 @pytest.mark.long
@@ -326,27 +331,67 @@ def test_history_that_cannot_be_fetched_is_named_and_an_enterprise_host_needs_no
 
 
 @pytest.mark.long
-def test_approvals_can_be_demanded_and_a_damaged_journal_is_refused(service: Service) -> None:
+def test_approvals_are_said_and_a_damaged_journal_is_refused(service: Service) -> None:
     head = approved(service)
     main = service.name_of("main")
-    need = {"require-approved": "true"}
-    assert (
-        service.act(service.checkout(service.merge(head)), "pull_request", pull_request(head, main), **need).status == 0
-    )
     more = service.branch("more", {"src/a.txt": "2\n"}, "work")
-    event = pull_request(more, main)
-    done = service.act(service.checkout(service.merge(more)), "pull_request", event, **need)
-    assert (done.status, done.codes) == (1, ["RUN661"])
-    assert service.act(service.checkout(service.merge(more)), "pull_request", event).status == 0
+    done = service.act(service.checkout(service.merge(more)), "pull_request", pull_request(more, main))
+    assert [row["approved_by"] for row in done.result["commits"]] == ["A-1.1", None]
+    assert (done.status, done.codes, [row["code"] for row in done.result["findings"]]) == (0, [], ["RUN661"])
     journal = service.root / "artifacts/interlock/events.jsonl"
     git(service.root, "switch", "-q", "work")
     damaged = journal.read_text().replace("APPROVED", "APPROVEd")
     bad = service.branch("bad", {"artifacts/interlock/events.jsonl": damaged}, "work")
     done = service.act(service.checkout(service.merge(bad)), "pull_request", pull_request(bad, main))
     assert (done.status, {code[:3] for code in done.codes}) == (1, {"JRN"})
+    assert {row["path"] for row in done.result["findings"]} == {"artifacts/interlock/events.jsonl"}
     plain = service.branch("plain", {"src/a.txt": "1\n"})
-    done = service.act(service.checkout(service.merge(plain)), "pull_request", pull_request(plain, main), **need)
-    assert (done.status, done.codes) == (1, ["RUN660"])
+    done = service.act(service.checkout(service.merge(plain)), "pull_request", pull_request(plain, main))
+    assert (done.status, done.result["commits"], service.name_of("work")) == (0, None, head)
+
+
+@pytest.mark.long
+def test_nothing_that_the_branch_commits_has_a_say_in_the_process_that_judges(service: Service) -> None:
+    root = service.root
+    settings = (root / "interlock.toml").read_text()
+    git(root, "switch", "-q", "-c", "hostile")
+    state = {".interlock/runs/X-1.1/run.json": "{}", ".interlock/tickets/T/state.json": "{}"}
+    write(root, {**state, "src/a.txt": "1\n", "interlock.toml": f'database = "postgresql://127.0.0.1:9/x"\n{settings}'})
+    # What git tracks there, a step of the workflow that fills the folder leaves in it.
+    planted = {".venv/lib/python3/site-packages/all.pth": "import os\n"}
+    write(root, planted)
+    git(root, "add", "-A", "-f")
+    git(root, "commit", "-qm", "Hostile")
+    done = warm.interlock(root, "ci", "--base", "main", "--may-change", "interlock.toml", "--json")
+    assert "Traceback" not in done.stderr, done.stderr
+    found = [(row["code"], row["path"]) for row in json.loads(done.stdout)["findings"]]
+    assert (done.returncode, found) == (1, [("LND711", path) for path in planted])
+    allowed = ("--may-change", "interlock.toml", "--may-change", ".venv/**")
+    assert warm.interlock(root, "ci", "--base", "main", *allowed).returncode == 0
+
+
+@pytest.mark.long
+def test_without_namespaces_the_summary_does_not_say_that_nobody_can_fake_it(service: Service) -> None:
+    head = service.branch("a", {"src/a.txt": "1\n"})
+    root = service.checkout(service.merge(head))
+    path = f"{HOUSE / 'tests/plain'}:{os.environ['PATH']}"
+    done = service.act(root, "pull_request", pull_request(head, service.name_of("main")), {"PATH": path})
+    assert (done.status, "the code that they test can fake that" in done.summary) == (0, True), done.out
+
+
+@pytest.mark.long
+def test_a_project_below_the_top_is_named_from_there(tmp_path: Path) -> None:
+    root = tmp_path / "repository/project"
+    landing_project(root, KEPT)
+    (root / ".git").rename(root.parent / ".git")
+    git(root.parent, "add", "-A")
+    git(root.parent, "commit", "-qm", "Below")
+    write(root, {"tests/check.sh": "true\n"})
+    git(root.parent, "commit", "-qam", "Weaker")
+    done = warm.interlock(root, "ci", "--base", "HEAD^", "--format", "github")
+    assert (done.returncode, "::error file=project/tests/check.sh,line=1" in done.stdout) == (1, True), done.stdout
+    sarif = json.loads((root / "artifacts/ci/interlock.sarif").read_text())["runs"][0]
+    assert [row["location"]["uri"] for row in sarif["artifacts"]] == ["project/tests/check.sh"]
 
 
 @pytest.mark.long
@@ -417,6 +462,8 @@ def test_a_plain_service_names_its_base_and_an_empty_name_is_refused(service: Se
 def test_the_action_installs_what_lies_beside_it_and_no_program_of_the_branch(service: Service) -> None:
     head = service.branch("a", {"src/a.txt": "1\n"})
     root = service.checkout(service.merge(head))
+    for name in ("venv.py", "pip.py", "ensurepip.py", "site.py"):
+        (root / name).write_text("open('owned', 'w')\nraise SystemExit(0)\n")
     temp, false = root.parent / "temp", root.parent / "false"
     for folder in (temp, false):
         folder.mkdir()
@@ -429,15 +476,16 @@ def test_the_action_installs_what_lies_beside_it_and_no_program_of_the_branch(se
     given = {"RUNNER_TEMP": str(temp), "RUNNER_OS": "Linux", "RUNNER_ENVIRONMENT": "self-hosted", **offline}
     given["PATH"] = f"{false}:{os.environ['PATH']}"
     step = ACTION["runs"]["steps"][0]
-    done = run_step(step, root, given, {"python": sys.executable})
+    done = run_step(step, root, given, {"inputs": {"python": sys.executable}, "github": {}})
     assert done.returncode == 0, done.stdout + done.stderr
+    assert not (root / "owned").exists()
     version = subprocess.run(
         [temp / "interlock/bin/interlock", "--version"], env=environment(**offline), check=True, capture_output=True
     )
     assert version.stdout.startswith(b"interlock ")
-    old = run_step(step, root, {**given, "RUNNER_OS": "Windows"}, {"python": sys.executable})
+    old = run_step(step, root, {**given, "RUNNER_OS": "Windows"}, {"inputs": {}, "github": {}})
     assert (old.returncode, "Windows" in old.stdout) == (2, True)
     (false / "python2").write_text("#!/bin/sh\nexit 1\n")
     (false / "python2").chmod(0o755)
-    old = run_step(step, root, given, {"python": "python2"})
+    old = run_step(step, root, given, {"inputs": {"python": "python2"}, "github": {}})
     assert (old.returncode, "actions/setup-python" in old.stdout) == (2, True)

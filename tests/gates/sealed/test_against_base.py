@@ -77,12 +77,12 @@ def semgrep(rows: Sequence[Row], _root: Path) -> Any:
 
 
 def codeql(rows: Sequence[Row], root: Path) -> Any:
-    """Write a report as CodeQL does: rules of an extension, files by index, no column; results that are closed."""
+    """Write a report as CodeQL does: rules of an extension, no column; results that are closed."""
     paths = sorted({path for path, *_ in rows})
     rules = [{"id": "R1", "defaultConfiguration": {"level": "warning"}}, {"id": "R2"}]
     results: list[dict[str, Any]] = []
     for path, line, rule, message in rows:
-        artifact = {"index": paths.index(path)} | ({} if line % 2 else {"uri": path, "uriBaseId": "%SRCROOT%"})
+        artifact = {"index": paths.index(path), "uri": path, "uriBaseId": "%SRCROOT%"}
         row = {"ruleId": rule, "message": {"text": message}, "locations": [_location(artifact, {"startLine": line})]}
         reference = {"id": rule, "index": int(rule == "R2"), "toolComponent": {"index": 0}}
         row |= {"rule": reference, "partialFingerprints": {"primaryLocationLineHash": f"{line}:1"}}
@@ -172,6 +172,17 @@ def test_two_hundred_planted_findings_of_checkers_are_told_apart(tmp_path: Path,
         counted["old"] += len({(path, line) for path, line, *_ in scan(after)} - new)
     assert min(counted.values()) > 90
     assert sum(counted.values()) > 200
+
+
+def test_a_report_reads_no_file_outside_of_the_export(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("of the machine\n")
+    root = write(tmp_path / "export", {"a.py": "inside\n"})
+    for name in ("a.py", "../secret", str(tmp_path / "secret"), (tmp_path / "secret").as_uri()):
+        location = _location({"uri": name}, {"startLine": 1})
+        results = [{"ruleId": "R", "message": {"text": "wrong"}, "locations": [location]}]
+        report = {"runs": [{"tool": {"driver": {}}, "results": results}]}
+        (found,) = read_sarif(json.dumps(report).encode(), Place("/checkout", "", root))
+        assert found.text == ("inside" if name == "a.py" else "wrong")
 
 
 def test_planted_tests_that_fail_are_told_apart() -> None:
