@@ -166,7 +166,7 @@ WITH_AN_EXTRA = {
     "psycopg": {"graph.engine.saver", "graph.team.moving"},
     "cryptography": {"graph.attest"},
 }
-"""What is imported with the first model, by a worker, or for a bundle, alone: it needs an extra, by the first package."""
+"""What is imported with the first model, by a worker, or for a bundle alone: it needs an extra."""
 
 
 @pytest.mark.long
