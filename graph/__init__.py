@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from interlock.graph.task.ticket_inputs import with_files
     from interlock.graph.sources.ticket import Fetched, answers, fetch, known_source
     from interlock.graph.sources.task_file import new_task
-    from interlock.graph.merge_result import JudgedGate, JudgedMerge, judge_merge, merged
+    from interlock.graph.merge_result import JudgedMerge, Merged, judge_merge, merged
     from interlock.graph.task.apart import Start, start_apart
     from interlock.graph.task.background import Drives
     from interlock.graph.task.build import task_graph
@@ -108,9 +108,9 @@ __all__ = [
     "Fetched",
     "GraphError",
     "HandOver",
-    "JudgedGate",
     "JudgedMerge",
     "Landing",
+    "Merged",
     "MinimalResponse",
     "MinimalTicket",
     "Outcome",

@@ -170,9 +170,9 @@ def _judged(gate_id: str, done: SealedRun, root: Path, said: Sequence[str]) -> J
         # One that failed and is no fault is allowed to.
         if each.id not in refused:
             outcome = "passed" if each.outcome in GOOD else "skipped"
-            cases.append(Case(gate_id, each.id, outcome, each.file, 0, each.message, each.seconds))
+            cases.append(Case(gate_id, each.id, outcome, each.file, each.message, each.seconds))
     for row in findings:
-        cases.append(Case(gate_id, row.field or row.code, "failed", row.path, row.line, f"{row.message}\n{row.found}"))
+        cases.append(Case(gate_id, row.field or row.code, "failed", row.path, f"{row.message}\n{row.found}"))
     tests = [count(done.tests.cases, "test")] if done.tests.cases else []
     tests += [count(done.tests.results, "finding")] if done.tests.runner == "sarif" else []
     isolated, seconds = done.execution.level != "none", done.execution.ended.seconds

@@ -30,23 +30,12 @@ class Checked(NamedTuple):
 
 
 class Case(NamedTuple):
-    """One test of a report.
-
-    Args:
-        suite: What it belongs to, such as a gate.
-        name: What it is called.
-        outcome: What came of it.
-        file: Where it is, relative to the root; empty when that is not known.
-        line: 1-based, or 0.
-        message: Why it is no success.
-        seconds: How long it took.
-    """
+    """One test of a report: what it belongs to, such as a gate; its file, or empty; why it is no success."""
 
     suite: str
     name: str
     outcome: Literal["passed", "failed", "error", "skipped"]
     file: str = ""
-    line: int = 0
     message: str = ""
     seconds: float = 0.0
 

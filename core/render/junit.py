@@ -21,7 +21,6 @@ def render_junit(cases: Sequence[Case]) -> str:
         suite = ET.SubElement(top, "testsuite", {"name": visible(name), **_counts(rows)})
         for case in rows:
             place = {"file": visible(case.file)} if case.file else {}
-            place |= {"line": str(case.line)} if case.line else {}
             named = {"classname": visible(case.file or name), "name": visible(case.name)}
             node = ET.SubElement(suite, "testcase", {**named, "time": f"{case.seconds:.3f}", **place})
             if case.outcome != "passed":

@@ -209,24 +209,24 @@ def explain_command(run: str | None, every: bool, root: Path | None, as_json: bo
         return
     folder = resolve_root(root)
     names = [run] if run is not None else _newest_runs(folder)
-    explained, found = list[tuple[dict[str, Any], str]](), list[Finding]()
+    explained, found = list[tuple[dict[str, Any], str, list[Finding]]](), list[Finding]()
     for name in names:
         data, text, in_journal = _explained(folder, name)
-        if every or wanted in OF_SERVICES:
-            rows_of_run = graph.findings_of(folder, in_journal)
-            found += rows_of_run
-            data |= {"findings": [row.to_json() | {"path": row.path} for row in rows_of_run]} if every else {}
-            text += "\nfindings:" if every else ""
-        explained.append((data, text))
+        rows_of_run = graph.findings_of(folder, in_journal) if every or wanted in OF_SERVICES else []
+        if every:
+            data["findings"] = [row.to_json() | {"path": row.path} for row in rows_of_run]
+            text += "\nfindings:"
+        explained.append((data, text, rows_of_run))
+        found += rows_of_run
 
     def say() -> None:
-        for data, text in explained:
+        for _, text, rows_of_run in explained:
             click.echo(text)
-            for row in data.get("findings", ()) if every else ():
-                show_finding(Finding(**row), err=False)
+            for row in rows_of_run:
+                show_finding(row, err=False)
 
     data = explained[0][0] if run is not None else {"schema": "interlock.explanations/1"}
-    data |= {} if run is not None else {"runs": [each for each, _ in explained]}
+    data |= {} if run is not None else {"runs": [each for each, _, _ in explained]}
     report(found, wanted, folder, data, say, code=Exit.GOOD)
 
 

@@ -139,7 +139,7 @@ def test_the_gate_command_is_at_the_same_places(made: tuple[Path, Path], tmp_pat
 
 
 def test_junit_holds_any_text_and_counts_what_it_holds() -> None:
-    cases = [Case("GATE\x00", "a\n<b>", "passed"), Case("GATE\x00", "c", "failed", "a.py", 3, "one\x1b\ntwo", 1.5)]
+    cases = [Case("GATE\x00", "a\n<b>", "passed"), Case("GATE\x00", "c", "failed", "a.py", "one\x1b\ntwo", 1.5)]
     top = ET.fromstring(
         render_cases([*cases, Case("OTHER", "d", "skipped", message="later"), Case("OTHER", "e", "error")])
     )

@@ -467,8 +467,8 @@ def test_the_action_installs_what_lies_beside_it_and_no_program_of_the_branch(se
     temp, false = root.parent / "temp", root.parent / "false"
     for folder in (temp, false):
         folder.mkdir()
-    for name in ("interlock", "pip"):
-        (false / name).write_text("#!/bin/sh\nexit 0\n")
+    for name, line in (("interlock", "exit 0"), ("pip", "exit 0"), ("python3", f'exec {sys.executable} "$@"')):
+        (false / name).write_text(f"#!/bin/sh\n{line}\n")
         (false / name).chmod(0o755)
     packages = Path(pytest.__file__).parents[1]
     # Without a network: what it depends on is found beside these tests.
@@ -476,7 +476,7 @@ def test_the_action_installs_what_lies_beside_it_and_no_program_of_the_branch(se
     given = {"RUNNER_TEMP": str(temp), "RUNNER_OS": "Linux", "RUNNER_ENVIRONMENT": "self-hosted", **offline}
     given["PATH"] = f"{false}:{os.environ['PATH']}"
     step = ACTION["runs"]["steps"][0]
-    done = run_step(step, root, given, {"inputs": {"python": sys.executable}, "github": {}})
+    done = run_step(step, root, given, {"inputs": {}, "github": {}})
     assert done.returncode == 0, done.stdout + done.stderr
     assert not (root / "owned").exists()
     version = subprocess.run(
@@ -485,7 +485,6 @@ def test_the_action_installs_what_lies_beside_it_and_no_program_of_the_branch(se
     assert version.stdout.startswith(b"interlock ")
     old = run_step(step, root, {**given, "RUNNER_OS": "Windows"}, {"inputs": {}, "github": {}})
     assert (old.returncode, "Windows" in old.stdout) == (2, True)
-    (false / "python2").write_text("#!/bin/sh\nexit 1\n")
-    (false / "python2").chmod(0o755)
-    old = run_step(step, root, given, {"inputs": {"python": "python2"}, "github": {}})
+    (false / "python3").write_text("#!/bin/sh\nexit 1\n")
+    old = run_step(step, root, given, {"inputs": {}, "github": {}})
     assert (old.returncode, "actions/setup-python" in old.stdout) == (2, True)
