@@ -226,7 +226,7 @@ def verify_bundle(data: bytes, commit: str, key: Any) -> Attested | Finding:
         return _proven(data, commit.lower(), key)
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError, exceptions.Error) as error:
         message, found = "the bundle does not prove that this commit was APPROVED", f"{type(error).__name__}: {error}"
-        fix = "Get the bundle anew from who made it, and compare the commit and the key."
+        fix = "Give the full name of the commit, and the key of who signed it; else get the bundle anew from there."
         return Finding(BUNDLE, "error", commit[:12], message, found[:300], "what `interlock attest` wrote", fix)
 
 

@@ -51,6 +51,11 @@ class Result:
     around: str
 
     @property
+    def key(self) -> tuple[str, str, str]:
+        """What an old result and the present one have in common."""
+        return self.rule, self.path, self.text
+
+    @property
     def said(self) -> str:
         """The place, the rule and the message, as the message of a failed test has them."""
         numbers = [str(number) for number in (self.line, self.column) if number]
@@ -125,26 +130,21 @@ def _path(uri: str) -> str:
 
 def new_results(before: Sequence[Result], now: Sequence[Result]) -> list[Result]:
     """Return the results that the base does not have."""
-    keys: tuple[Callable[[Result], tuple[str, ...]], ...] = (
-        lambda row: (row.rule, row.path, row.text, row.around),
-        lambda row: (row.rule, row.path, row.text),
-    )
-    for key in keys:
-        # The rows that both have go, one for one.
-        old, new = Counter(map(key, before)), Counter(map(key, now))
-        before, now = _without(before, key, old & new), _without(now, key, old & new)
-    return [*now]
-
-
-def _without(
-    rows: Sequence[Result], key: Callable[[Result], tuple[str, ...]], taken: Counter[tuple[str, ...]]
-) -> list[Result]:
-    left, kept = Counter(taken), list[Result]()
-    for row in rows:
-        left[key(row)] -= 1
-        if left[key(row)] < 0:
-            kept.append(row)
-    return kept
+    left: dict[tuple[str, str, str], list[str]] = {}
+    for row in before:
+        left.setdefault(row.key, []).append(row.around)
+    changed, new = list[Result](), list[Result]()
+    for row in now:
+        if row.around in left.get(row.key, ()):
+            left[row.key].remove(row.around)
+        else:
+            changed.append(row)
+    for row in changed:
+        if left.get(row.key):
+            left[row.key].pop()
+        else:
+            new.append(row)
+    return new
 
 
 # -- coverage ----------------------------------------------------------------------------------------------------------

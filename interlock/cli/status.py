@@ -365,6 +365,8 @@ def verify_command(
         from interlock.cli.commit import show_commits  # noqa: PLC0415
 
         show_commits(root, commits, journals, allow_incomplete=allow_incomplete, as_json=wanted == "json")
+    if commit is not None and bundle is None:
+        raise click.UsageError("--commit goes with --bundle FILE; a range of commits is checked by --commits")
     if bundle is not None:
         if commit is None or key is None:
             raise click.UsageError("--bundle goes with --commit SHA and --key FILE: anybody can sign with another key")

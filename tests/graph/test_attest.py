@@ -20,15 +20,18 @@ from in_toto_attestation.v1.statement import Statement
 from securesystemslib.dsse import Envelope
 from securesystemslib.signer import CryptoSigner, SSlibKey  # pyright: ignore[reportPrivateImportUsage]
 
+from interlock.agents import Ask
 from interlock.core.finding import Finding
 from interlock.core.json import canonical
 from interlock.graph.attest import SVR, TEST_RESULT, Attested, load_public_key, load_signer, verify_bundle
 from interlock.graph.errors import GraphError
+from interlock.graph.task.runs import answer_question
+from interlock.graph.task.task import task_from_mapping
 from tests import warm
 from tests.child import git
-from tests.graph.conftest import Project
+from tests.graph.conftest import Project, Scripted, envelope
 from tests.graph.landing_project import FILES, approved_run, landing_project
-from tests.graph.sealed_project import write
+from tests.graph.sealed_project import CONFIG, GATES, write
 
 GROUP_ORDER = 2**252 + 27742317777372353535851937790883648493
 """Of Ed25519: a signature whose second half is that much larger is the same, for a verifier that does not look."""
@@ -95,6 +98,8 @@ def test_a_bundle_is_verified_where_nothing_else_is(made: Made, tmp_path: Path) 
     env = {**os.environ, "INTERLOCK_TRUSTED_SIGNER": str(made.key)}
     assert warm.interlock(tmp_path, *words[:5], env=env).returncode == 0
     assert not any(tmp_path.iterdir())
+    # What looks like a check of a commit, and is none.
+    assert warm.interlock(made.root, "verify", "--commit", made.commit).returncode == 2
     # Without a key anybody could have signed it; another commit, or another key, is refused.
     assert warm.interlock(tmp_path, *words[:5]).returncode == 2
     other = warm.interlock(tmp_path, *words[:4], "0" * 40, *words[5:])
@@ -177,6 +182,44 @@ def test_what_is_not_proven_is_not_attested(project: Project, tmp_path: Path) ->
     journal.write_text(journal.read_text().replace("Do A-1", "Do A-2"))
     damaged = attest(root, "A-1", key)
     assert (damaged.returncode in (1, 2), "JRN" in damaged.stderr or "ATT802" in damaged.stderr) == (True, True)
+
+
+@pytest.mark.long
+def test_what_a_waived_gate_passed_on_other_files_is_not_attested(tmp_path: Path) -> None:
+    root, gates = tmp_path / "project", (*GATES, "GATE-LINT")
+    lint = '[gates.GATE-LINT]\ntitle = "ok"\ncommand = ["grep", "-q", "ok", "src/b.txt"]\n'
+    lint += 'product = ["src/**"]\ntests = ["tests/**"]\n'
+    made = landing_project(root, {**FILES, "interlock.toml": f"{CONFIG}{lint}"})
+    fields = {"task_id": "W-1", "task": "Both", "gates_required": list(gates), "scope": ["src/**"]}
+    made = Project(root, {}, task_from_mapping(fields, base=str(root)))
+
+    def first(ask: Ask) -> str:
+        write(root, {"src/a.txt": "red\n"})
+        return envelope(ask, "READY_FOR_QA", gates_required=gates)
+
+    def objecting(ask: Ask) -> str:
+        # From here on the tests fail, which passed in the first round.
+        write(root, {"src/b.txt": "red, ok\n"})
+        return envelope(ask, "BLOCKED", gates_required=gates, fail_reasons=("GATE-TESTS: OBJECTION: both are right",))
+
+    def last(ask: Ask) -> str:
+        return envelope(ask, "READY_FOR_QA", gates_required=gates)
+
+    made.use("builder", Scripted([first, objecting, last]))
+    view = made.run()
+    for kind, named in (("accept", {}), ("waive", {"gate": "GATE-TESTS"})):
+        assert view.question is not None, view.values.get("fail_reasons")
+        answer_question(root, view.run_id, kind, by="ada", number=view.question.number, reason="read", **named)  # type: ignore[arg-type]
+        view = made.drive(view.run_id)
+    assert view.status == "APPROVED", view.values.get("fail_reasons")
+    passed = [entry.data["gate"] for entry in made.entries("evidence") if entry.data["ok"]]
+    assert "GATE-TESTS" in passed
+    key = make_key(tmp_path)
+    assert attest(root, "W-1", key).returncode == 0
+    commit = warm.interlock(root, "commit", "W-1").stdout.strip()
+    found = verify_bundle((tmp_path / "W-1.jsonl").read_bytes(), commit, load_public_key(tmp_path / "key.pub"))
+    assert isinstance(found, Attested), found
+    assert (found.gates, found.waived) == ({"GATE-LINT": 0}, ("GATE-TESTS",))
 
 
 # -- mutations ---------------------------------------------------------------------------------------------------------
