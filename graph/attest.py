@@ -17,6 +17,13 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 
+# The extra `attest`: nothing else imports this module before it is asked to sign or to verify.
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from securesystemslib import dsse, exceptions
+from securesystemslib import signer as keys
+
 from interlock import __version__
 from interlock.core.finding import Finding
 from interlock.core.json import canonical, fingerprint
@@ -30,16 +37,6 @@ from interlock.graph.task.trees import without_record
 from interlock.graph.task.view import RunView
 from interlock.graph.verify import verify_journal
 from interlock.journal import Entry
-
-try:
-    from cryptography.exceptions import UnsupportedAlgorithm
-    from cryptography.hazmat.primitives import serialization
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
-    from securesystemslib import dsse, exceptions
-    from securesystemslib import signer as keys
-except ImportError as error:
-    fix = "Install the extra from the checkout: pip install './interlock[attest]'"
-    raise GraphError("the extra `attest` is not installed", fix, KEY) from error
 
 KeyT = TypeVar("KeyT", Ed25519PrivateKey, Ed25519PublicKey)
 

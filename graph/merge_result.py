@@ -4,7 +4,8 @@ Answers T1 and T2. Who wrote the branch may have written its journal, its tests 
 has a say here: the gates and their settings are those of the base, as in `interlock gate`, and they run once more on
 what the branch would be when it is merged. Tests that the branch changed keep their base content while it is judged,
 and would be weaker after the merge, so that such a change is refused unless a person's `may_change` names it. So are
-files that the branch puts among the dependencies: git tracks them, and a gate takes the folder as it lies there.
+files that the branch puts into a folder of dependencies that `keep` names by its path, since a gate takes it as it lies
+there; one that is named by its name alone, such as `.venv`, is then not found, and the gate cannot be judged.
 """
 
 import os
@@ -96,7 +97,7 @@ def merged(top: Path, revision: str) -> Merged:
     words = ("rev-parse", "--verify", "--quiet", "--end-of-options")
     base, head = (repository.answer(*words, f"{name}^{{commit}}") for name in (revision, "HEAD"))
     if not base or not head:
-        fix = "Fetch the whole history: `fetch-depth: 0` for actions/checkout, `GIT_DEPTH: 0` on GitLab."
+        fix = "Name a commit, and fetch all history: `fetch-depth: 0` for actions/checkout, `GIT_DEPTH: 0` on GitLab."
         raise GraphError(f"there is no commit `{revision[:80]}` in this clone", fix, NO_BASE)
     parents = repository.answer("rev-parse", "HEAD^@").split()
     found = Merged(base, head, parents[1] if len(parents) == 2 and parents[0] == base else head, head)

@@ -164,7 +164,7 @@ WITH_AN_EXTRA = {
     "acp": {"agents.runners.acp_session"},
     "dbos": {"graph.team.worker"},
     "psycopg": {"graph.engine.saver", "graph.team.moving"},
-    "cryptography": {"graph.attest"},
+    "securesystemslib": {"graph.attest"},
 }
 """What is imported with the first model, by a worker, or for a bundle alone: it needs an extra."""
 
@@ -178,11 +178,10 @@ for module in pkgutil.walk_packages(interlock.__path__, "interlock."):
     if not module.name.endswith("__main__"):
         try:
             importlib.import_module(module.name)
-        except Exception as error:
-            missing = getattr(error.__cause__ or error, "name", "")
-            if missing not in ("langchain", "acp", "dbos", "psycopg", "cryptography"):
+        except ModuleNotFoundError as error:
+            if error.name not in ("langchain", "acp", "dbos", "psycopg", "securesystemslib"):
                 raise
-            print(missing + ":" + module.name)
+            print(error.name + ":" + module.name)
         else:
             print(module.name)
 print(interlock.__file__)
@@ -194,3 +193,6 @@ print(interlock.__file__)
         assert {name.partition(":interlock.")[2] for name in modules if name.startswith(f"{extra}:")} == expected
     assert Path(place).is_relative_to(environment)
     assert {f"interlock.{name}" for name in PACKAGES} <= set(modules)
+    words = ("verify", "--bundle", sys.executable, "--commit", "0" * 40, "--key", sys.executable)
+    done = _run(environment, tmp_path, "interlock", *words)
+    assert (done.returncode, "ATT803" in done.stderr, "[attest]" in done.stderr) == (2, True, True), done.stderr

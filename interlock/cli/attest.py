@@ -10,6 +10,19 @@ from interlock.cli.run import known_run
 from interlock.core.files import write_atomically
 
 
+def need_extra() -> None:
+    """Import what signs and verifies.
+
+    Raises:
+        GraphError: `ATT803` the extra `attest` is not installed.
+    """
+    try:
+        _ = graph.verify_bundle
+    except ImportError as error:
+        fix = "Install the extra from the checkout: pip install './interlock[attest]'"
+        raise graph.GraphError("the extra `attest` is not installed", fix, "ATT803") from error
+
+
 @click.command("attest")
 @click.argument("run")
 @click.option(
@@ -27,6 +40,7 @@ def attest_command(run: str, key: Path, revision: str, output: Path | None, root
 
     `interlock verify --bundle FILE --commit SHA --key KEY.pub` needs nothing else: no repository, and no record.
     """
+    need_extra()
     folder = resolve_root(root)
     run_id = known_run(folder, run)
     signer = graph.load_signer(key, lambda: click.prompt("passphrase", hide_input=True, err=True))

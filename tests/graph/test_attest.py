@@ -118,7 +118,7 @@ def test_the_statements_are_those_of_in_toto(made: Made) -> None:
         assert [each["digest"] for each in row["subject"]] == [{"gitCommit": made.commit, "gitTree": tree}]
         message = cast("Any", statement_pb2).Statement()
         ParseDict(row, message)
-        Statement.copy_from_pb(message).validate()
+        cast("Any", Statement).copy_from_pb(message).validate()
     predicate = verified["predicate"]
     assert predicate.keys() >= {"verifier", "timeCreated", "properties"}
     assert "INTERLOCK_APPROVED" in predicate["properties"]
