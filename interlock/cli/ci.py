@@ -42,7 +42,7 @@ _SHOWN: Final = 50
 _JOURNAL: Final = "artifacts/interlock/events.jsonl"
 _PROVEN: Final = "The gates ran again, by the settings and tests of the base: who wrote the commits cannot fake that."
 _OPEN: Final = "The gates ran again, but on a machine without namespaces: the code that they test can fake that."
-_TOLD: Final = "What the journal says of approvals and reservations, whoever wrote the commits could have written."
+_CLAIMED: Final = "What the journal says of approvals and reservations, whoever wrote the commits could have written."
 
 
 class Checked(NamedTuple):
@@ -208,7 +208,7 @@ def _summary(result: Checked) -> str:
         lines += [f"| {_code(commit[:12])} | {_code(run) if run else 'no run'} |" for commit, run in rows]
     said = [f"- {_code(note)}" for note in result.notes]
     trust = [_PROVEN if all(gate.isolated for gate in result.judged.gates) else _OPEN] if result.judged.gates else []
-    return "\n".join([*lines, "", *said, "", *trust, _TOLD, ""])
+    return "\n".join([*lines, "", *said, "", *trust, _CLAIMED, ""])
 
 
 def _code(text: str) -> str:
