@@ -83,7 +83,7 @@ def rounds(
                 made.settle(SETTLE_SECONDS)
                 found = check(made)._replace(rounds=number + 1)
                 if found.faults:
-                    _keep(made)
+                    _keep(made, found)
                     break
         for machine in made.machines.values():
             machine.end()
@@ -92,13 +92,14 @@ def rounds(
         return found._replace(faults=found.faults + left)
 
 
-def _keep(made: World) -> None:
+def _keep(made: World, found: Checked) -> None:
     """Keep what happened, and what was done when, for whoever looks for the cause."""
     lines = [
         f"{line['at']} {line['run']} {line['seq']} {line['key']} {json.dumps(line['data'])}" for line in made.lines()
     ]
     lines += [f"{time.strftime('%T', time.gmtime(fault.began))} {fault}" for fault in made.faults]
     lines += [str(call) for call in made.provider.calls]
+    lines += found.faults
     (made.folder / "story.log").write_text("\n".join(lines))
 
 

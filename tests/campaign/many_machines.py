@@ -19,4 +19,4 @@ def do(server: Server, folder: Path, fault: str, rounds: int, kind: project.Kind
     server.start()
     found = campaign.rounds(server, folder, fault, rounds, seed, kind)
     print(f"{fault}, {kind}: {found.rounds} rounds, {found.calls} paid calls, {found.again} of them made again")
-    assert found.faults == []
+    assert not found.faults, "\n".join(map(str, found.faults))
