@@ -438,7 +438,7 @@ def test_held_out_checks_that_are_not_on_the_machine_are_said(service: Service) 
     hidden.rename(service.folder / "away")
     done = warm.interlock(root, "ci", "--base", "HEAD^", "--json")
     said = json.loads(done.stdout)["gates"][0]["said"]
-    assert (done.returncode, said) == (0, "held-out checks are not on this machine")
+    assert (done.returncode, said.endswith("held-out checks are not on this machine")) == (0, True)
 
 
 def test_a_plain_service_names_its_base_and_an_empty_name_is_refused(service: Service) -> None:
