@@ -15,9 +15,11 @@ from interlock.core.files import write_atomically
 from interlock.core.locks import locked
 
 if TYPE_CHECKING:
-    from interlock.core.database import Database, Link
+    from interlock.core.database import Link
 
 SAVED: Final = "UPDATE interlock.run SET saved = %s WHERE run = %s"
+LOCK: Final = "files"
+"""The lock of the database under which files get their numbers."""
 _COPIED: Final = "copied"
 _FRESH_SECONDS: Final = 0.2
 """A list of many runs asks once, and not once for each."""
@@ -67,7 +69,7 @@ def keep(
     # A ticket belongs to the machine on which its agent works.
     database = database_of(folder.parent) if kind == "runs" else None
     if database is not None and not database.transact(
-        lambda link: _put(link, (kind, run, name, data), first=first, saved=saved), lock="files"
+        lambda link: put(link, (kind, run, name, data), first=first, saved=saved), lock=LOCK
     ):
         return False
     path = folder / kind / run / name
@@ -80,20 +82,15 @@ def keep(
     return True
 
 
-def copy_out(database: "Database", run: str, name: str, data: bytes) -> None:
-    """Write a file of a run of this machine into a database, unless it is there."""
-    database.transact(lambda link: _put(link, ("runs", run, name, data), first=True, saved=""), lock="files")
-
-
-def _put(link: "Link", row: tuple[str, str, str, bytes | None], *, first: bool, saved: str) -> bool:
-    before = link.execute(
-        "SELECT data FROM interlock.run_file WHERE kind = %s AND run = %s AND name = %s", row[:3]
-    ).fetchone()
-    # Work that is done again finds what it wrote before.
-    if before is not None and before["data"] is not None and bytes(before["data"]) == row[3]:
-        return True
-    if first and before is not None and before["data"] is not None:
-        return False
+def put(link: "Link", row: tuple[str, str, str, bytes | None], *, first: bool = True, saved: str = "") -> bool:
+    """Write a file of a run, given as kind, run, name and data, into a database; see `keep`. The caller has `LOCK`."""
+    there = "SELECT data FROM interlock.run_file WHERE kind = %s AND run = %s AND name = %s AND data IS NOT NULL"
+    if (before := link.execute(there, row[:3]).fetchone()) is not None:
+        # Work that is done again finds what it wrote before.
+        if before["data"] == row[3]:
+            return True
+        if first:
+            return False
     link.execute(
         "INSERT INTO interlock.run_file (kind, run, name, data, version) "
         "VALUES (%s, %s, %s, %s, (SELECT coalesce(max(version), 0) + 1 FROM interlock.run_file)) "

@@ -10,7 +10,6 @@ from interlock.gates.config import load_config
 from interlock.graph.engine import legs
 from interlock.graph.engine.folder import list_runs
 from interlock.graph.task.store import RunStore
-from interlock.graph.team.asking import needed
 
 
 class WorkerRow(TypedDict):
@@ -74,7 +73,7 @@ def overview(root: Path) -> Overview:
         GraphError: The project has no database.
         DatabaseError: It cannot be used.
     """
-    database, limit = needed(root), load_config(root).workers.timeout_seconds
+    database, limit = legs.needed(root), load_config(root).workers.timeout_seconds
 
     def look(link: Link) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         workers = link.execute(_WORKERS, (legs.NAME,)).fetchall()
