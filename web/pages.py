@@ -57,7 +57,9 @@ def ago(at: datetime) -> str:
 
 
 def seconds_text(seconds: float) -> str:
-    """Return a duration: `0.4 s`, `12 s`, `5 min`, `2.5 h`."""
+    """Return a duration: `0.4 s`, `12 s`, `5 min`, `2.5 h`; nothing where it is not known, as of a function's answer."""
+    if not seconds:
+        return ""
     if seconds < 10:
         return f"{seconds:.1f} s"
     if seconds < 120:

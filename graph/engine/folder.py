@@ -139,7 +139,8 @@ def _folders(root: Path, kind: Kind) -> Iterator[Path]:
 
 
 def _by_age(folders: Iterator[Path]) -> list[str]:
-    return [run for _, run in sorted((made(folder), folder.name) for folder in folders)]
+    # Copies of the runs of other machines may be made at one moment: then `T.9` goes before `T.10`.
+    return [run for *_, run in sorted((made(folder), len(folder.name), folder.name) for folder in folders)]
 
 
 def _name(folder: Path) -> str:

@@ -13,10 +13,9 @@ from interlock.graph.task.store import RunStore
 
 
 class WorkerRow(TypedDict):
-    """A worker: `state` is `alive`, `ending` or `silent`; `runs` are those that it drives."""
+    """A worker: its id begins with the name of its host; `state` is `alive`, `ending` or `silent`; `runs` are those that it drives."""
 
     id: str
-    host: str
     state: str
     queues: list[str]
     concurrency: int
@@ -51,7 +50,7 @@ class Overview(TypedDict):
 
 
 _WORKERS = """
-SELECT id, host, queues, concurrency, version, draining,
+SELECT id, queues, concurrency, version, draining,
     extract(epoch FROM clock_timestamp() - beat_at)::float AS seen_seconds,
     ARRAY(SELECT split_part(workflow_uuid, '#', 1) FROM dbos.workflow_status
         WHERE executor_id = id AND status = 'PENDING' AND name = %s) AS runs

@@ -35,9 +35,8 @@ CREATE TABLE interlock.run (
     made_at timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 CREATE TABLE interlock.worker (
-    id text PRIMARY KEY, host text NOT NULL, pid int NOT NULL, queues text[] NOT NULL, concurrency int NOT NULL,
-    version text NOT NULL, draining boolean NOT NULL DEFAULT false,
-    started_at timestamptz NOT NULL DEFAULT clock_timestamp(), beat_at timestamptz NOT NULL DEFAULT clock_timestamp()
+    id text PRIMARY KEY, queues text[] NOT NULL, concurrency int NOT NULL, version text NOT NULL,
+    draining boolean NOT NULL DEFAULT false, beat_at timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 CREATE UNLOGGED TABLE interlock.notice (
     number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, run text NOT NULL, step jsonb NOT NULL,

@@ -311,21 +311,12 @@ class Worker:
     # -- being alive ---------------------------------------------------------------------------------------------------
 
     def _beat(self) -> None:
-        values = (
-            self.id,
-            socket.gethostname(),
-            os.getpid(),
-            [*self.queues],
-            self.concurrency,
-            __version__,
-            self._draining,
-        )
+        values = (self.id, [*self.queues], self.concurrency, __version__, self._draining)
 
         def work(link: Link) -> None:
             link.execute(
-                "INSERT INTO interlock.worker (id, host, pid, queues, concurrency, version, draining) "
-                "VALUES (%s, %s, %s, %s, %s, %s, %s) ON CONFLICT (id) DO UPDATE "
-                "SET beat_at = clock_timestamp(), draining = excluded.draining",
+                "INSERT INTO interlock.worker (id, queues, concurrency, version, draining) VALUES (%s, %s, %s, %s, %s) "
+                "ON CONFLICT (id) DO UPDATE SET beat_at = clock_timestamp(), draining = excluded.draining",
                 values,
             )
 
@@ -376,10 +367,8 @@ class Worker:
         )
 
         def work(link: Link) -> None:
-            now, values = (
-                time.monotonic(),
-                {"name": legs.NAME, "seconds": seconds, "id": self.id, "mine": [*self._mine]},
-            )
+            now = time.monotonic()
+            values = {"name": legs.NAME, "seconds": seconds, "id": self.id, "mine": [*self._mine]}
             # While the database was away, nobody could say that they are alive.
             if now - self._beaten > 2 * BEAT_SECONDS or now - self._steady < seconds:
                 return

@@ -105,10 +105,10 @@ def workers_command(root: Path | None, as_json: bool) -> None:
 
 
 def _print_overview(found: graph.Overview) -> None:
-    head = ("worker", "state", "host", "queues", "at once", "drives", "seen")
+    head = ("worker", "state", "queues", "at once", "drives", "seen")
     rows = [
         (
-            *(row["id"], row["state"], row["host"], ",".join(row["queues"]), row["concurrency"], " ".join(row["runs"])),
+            *(row["id"], row["state"], ",".join(row["queues"]), row["concurrency"], " ".join(row["runs"])),
             f"{row['seen_seconds']:.0f} s ago",
         )
         for row in found["workers"]

@@ -19,11 +19,11 @@ def test_workers_queues_and_what_is_stalled(
         monkeypatch.setenv(ADDRESS, address)
         database = Database(address)
         for worker, ago in (("a-worker", 0), ("b-worker", 60)):
-            row = (worker, "host-1", 1, ["drive"], 3, "1", ago)
+            row = (worker, ["drive"], 3, "1", ago)
             database.transact(
                 lambda link, row=row: link.execute(
-                    "INSERT INTO interlock.worker (id, host, pid, queues, concurrency, version, beat_at) "
-                    "VALUES (%s, %s, %s, %s, %s, %s, clock_timestamp() - make_interval(secs => %s))",
+                    "INSERT INTO interlock.worker (id, queues, concurrency, version, beat_at) "
+                    "VALUES (%s, %s, %s, %s, clock_timestamp() - make_interval(secs => %s))",
                     row,
                 )
             )

@@ -58,7 +58,7 @@ def test_without_a_worker_nobody_waits(database: Database) -> None:
     with pytest.raises(GraphError, match="no worker") as refused:
         legs.check_workers(database)
     assert "interlock worker" in refused.value.fix
-    row = "INSERT INTO interlock.worker (id, host, pid, queues, concurrency, version) VALUES ('w', '', 1, '{}', 1, '')"
+    row = "INSERT INTO interlock.worker (id, queues, concurrency, version) VALUES ('w', '{}', 1, '')"
     database.transact(lambda link: link.execute(row))
     legs.check_workers(database)
     database.transact(lambda link: link.execute("UPDATE interlock.worker SET beat_at = beat_at - interval '1 minute'"))

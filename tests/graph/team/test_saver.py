@@ -105,8 +105,7 @@ def test_a_worker_that_is_to_end_is_noticed_at_the_next_step(
     monkeypatch.setenv("INTERLOCK_LEG", leg.environment()["INTERLOCK_LEG"])
     saver = FencedSaver(Database(address), draining=lambda: asked.append(True))
     row = (
-        "INSERT INTO interlock.worker (id, host, pid, queues, concurrency, version) "
-        "VALUES ('a-worker', '', 1, '{}', 1, '')"
+        "INSERT INTO interlock.worker (id, queues, concurrency, version) VALUES ('a-worker', '{}', 1, '')"
     )
     database.transact(lambda link: link.execute(row))
     put(saver)
