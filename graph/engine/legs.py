@@ -26,7 +26,9 @@ PROTOCOL: Final = "interlock-1"
 QUEUES: Final = ("drive", "command", "browser", "llm")
 """What a worker can do: begin and end runs; programs; looks at pages; models over an API."""
 NORMAL: Final = 100
-"""The priority of a leg; a lower number goes first."""
+"""The priority of a run; a lower number goes first."""
+LANDINGS: Final = 3
+"""So often landing is tried for a task: a run whose work conflicts is taken up by another, and by one more."""
 ACTIVE: Final = ("ENQUEUED", "DELAYED", "PENDING")
 _LOOK_SECONDS: Final = 0.25
 _LOOKED_AT: Final = 500
@@ -73,8 +75,8 @@ def client(address: str) -> "DBOSClient":
     )
 
 
-def reserve(database: Database, task_id: str, *, land: bool = False) -> str:
-    """Take the next free id of a run of a task, and return it; `land`: it lands once it is approved."""
+def reserve(database: Database, task_id: str, *, land: int = 0) -> str:
+    """Take the next free id of a run of a task, and return it; `land`: so often landing is tried once it is approved."""
 
     def work(link: Link) -> str:
         made = "INSERT INTO interlock.run (run, land) VALUES (%s, %s) ON CONFLICT DO NOTHING"
@@ -87,18 +89,19 @@ def reserve(database: Database, task_id: str, *, land: bool = False) -> str:
 
 
 def enqueue(
-    database: Database, run: str, given: Mapping[str, Any], *, queue: str = "drive", priority: int = NORMAL
+    database: Database, run: str, given: Mapping[str, Any], *, queue: str = "drive", priority: int = 0
 ) -> str:
-    """Put a leg of a run into a queue, and return its id when that is committed.
+    """Put a leg of a run into a queue, and return its id when that is committed; the first one says the priority.
 
     Raises:
         DatabaseError: The database cannot be used; whether it was put there is not known.
     """
     from dbos import error  # noqa: PLC0415
 
-    known = "SELECT count(*) AS legs FROM dbos.workflow_status WHERE starts_with(workflow_uuid, %s)"
+    known = "SELECT count(*) AS legs, min(priority) AS priority FROM dbos.workflow_status WHERE starts_with(workflow_uuid, %s)"
     row = database.transact(lambda link: link.execute(known, (f"{run}#",)).fetchone())
-    for number in count((row["legs"] if row else 0) + 1):
+    assert row is not None
+    for number in count(row["legs"] + 1):
         leg = f"{run}#{number}"
         try:
             client(database.address).enqueue(
@@ -108,7 +111,7 @@ def enqueue(
                     "workflow_id": leg,
                     "workflow_id_reuse_policy": "reject",
                     "app_version": PROTOCOL,
-                    "priority": priority,
+                    "priority": priority or row["priority"] or NORMAL,
                 },
                 run,
                 dict(given),
@@ -236,6 +239,14 @@ def waiting(database: Database) -> dict[str, str]:
     return {row["run"]: f"waits in the queue {row['queue']} for {row['seconds']:.0f} s" for row in rows}
 
 
+def landings_left(database: Database, run: str) -> int:
+    """Return how often landing may be tried for a run."""
+    row = database.transact(
+        lambda link: link.execute("SELECT land FROM interlock.run WHERE run = %s", (run,)).fetchone()
+    )
+    return row["land"] if row else 0
+
+
 def newest_of(database: Database, task_id: str) -> str:
     """Return the newest run of a task, begun or not; empty for none."""
     newest = "SELECT run FROM interlock.run WHERE rtrim(run, '0123456789') = %s ORDER BY made_at DESC LIMIT 1"
@@ -243,8 +254,9 @@ def newest_of(database: Database, task_id: str) -> str:
     return str(row["run"]) if row else ""
 
 
-def cancel(database: Database, run: str) -> None:
-    """Cancel the active legs of a run; the worker ends their processes."""
+def cancel(database: Database, run: str) -> bool:
+    """Cancel the active legs of a run, whose processes the worker ends, and return whether there were any."""
     legs = client(database.address).list_workflows(workflow_id_prefix=f"{run}#", status=[*ACTIVE], load_input=False)
     if legs:
         client(database.address).cancel_workflows([row.workflow_id for row in legs])
+    return bool(legs)

@@ -108,12 +108,12 @@ def ask_to_begin(
     *,
     drive: bool = True,
     until: str = "",
-    land: bool = False,
+    land: int = 0,
     priority: int = legs.NORMAL,
 ) -> str:
     """Have a worker begin a run, and perhaps drive it on, as far as `until`; return the id of the run.
 
-    One that is to `land` does so once it is approved, and so does the run that takes up a conflict of it.
+    Once it is approved, the worker tries to land it, and the runs that take up its conflicts: `land` times in all.
 
     Raises:
         GraphError: `RUN653` the commit cannot be brought to the workers.

@@ -31,9 +31,7 @@ def queue_of(policy: Policy, node: str, config: Config) -> str:
     return f"llm-{provider}" if queue == "llm" and provider in config.workers.rates else queue
 
 
-def submit(
-    root: Path, path: Path, *, land: bool = False, priority: int = legs.NORMAL, models: tuple[str, ...] = ()
-) -> str:
+def submit(root: Path, path: Path, *, land: bool = False) -> str:
     """Put a task into the queue, and return the id of its run; a worker begins it.
 
     Raises:
@@ -42,6 +40,6 @@ def submit(
         DatabaseError: As there.
     """
     config = load_config(root)
-    task = staffed(load_task(path), config, root, models)
     start = Start(target_commit(root, config.landing.target))
-    return ask_to_begin(root, legs.needed(root), task, start, land=land, priority=priority)
+    tries = legs.LANDINGS if land else 0
+    return ask_to_begin(root, legs.needed(root), staffed(load_task(path), config, root, ()), start, land=tries)

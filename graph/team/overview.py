@@ -91,7 +91,7 @@ def overview(root: Path) -> Overview:
     for run, why in legs.failed(database):
         if run in begun and not RunStore(root, run).abandoned():
             found["stalled"].append(StalledRow(run=run, why=why, next=f"interlock resume {run}"))
-        elif run not in begun and not any(_follows(other, run) for other in begun):
+        elif run not in begun and not (why.startswith("CANCELLED") or any(_follows(other, run) for other in begun)):
             found["stalled"].append(StalledRow(run=run, why=why, next="correct the task, and submit it again"))
     return found
 

@@ -31,7 +31,7 @@ CREATE TABLE interlock.run_file (
 );
 CREATE TABLE interlock.run (
     run text PRIMARY KEY, leg text NOT NULL DEFAULT '', wanted boolean NOT NULL DEFAULT false,
-    saved text NOT NULL DEFAULT '', land boolean NOT NULL DEFAULT false,
+    saved text NOT NULL DEFAULT '', land int NOT NULL DEFAULT 0,
     made_at timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 CREATE TABLE interlock.worker (

@@ -189,9 +189,12 @@ class Worker:
                     return {"run": leg.run}, None
             if queue := self._drive(leg, here, given):
                 return {"run": leg.run}, (queue, until)
-            if not until and self._lands(leg.run):
+            landings = 0 if until else legs.landings_left(self.database, leg.run)
+            if landings and view_run(leg.run, root=self.root).status == "APPROVED":
                 # What conflicts with what has landed meanwhile is taken up by another run, which lands by itself.
-                (landing,) = land(self.root, [leg.run], notice=lambda step: self._notice(leg, step))
+                (landing,) = land(
+                    self.root, [leg.run], notice=lambda step: self._notice(leg, step), rebuilds=landings > 1
+                )
                 self.say(f"{leg.run}: {landing.state} {landing.commit[:12]}")
         except LegLost:
             raise
@@ -201,12 +204,6 @@ class Worker:
                 return {"run": leg.run}, (here, dict(given))
             return {"error": [error.code, error.message, error.fix]}, None
         return {"run": leg.run}, None
-
-    def _lands(self, run: str) -> bool:
-        """Return whether a run is approved, and was submitted to land."""
-        statement = "SELECT land FROM interlock.run WHERE run = %s"
-        row = self.database.transact(lambda link: link.execute(statement, (run,)).fetchone())
-        return row is not None and row["land"] and view_run(run, root=self.root).status == "APPROVED"
 
     def _begin(self, leg: Leg, begin: Mapping[str, Any]) -> None:
         """Begin a run, unless an execution that was cut off has begun it."""

@@ -22,6 +22,7 @@ from interlock.cli.context import (
 from interlock.cli.run import exit_code, known_run, show_summary
 from interlock.cli.run_many import Job, check_clean, drive_job
 from interlock.core.errors import Exit
+from interlock.gates.config import load_config
 
 
 @click.command("worker")
@@ -70,10 +71,13 @@ def submit_command(
     folder = resolve_root(root)
     database = graph.needed(folder)
     check_clean(folder, with_changes=False, otherwise="; or take them along: `interlock run --with-changes TASK.toml`.")
-    jobs = [
-        Job(graph.load_task(path), graph.submit(folder, path, land=land, priority=priority, models=models), True)
-        for path in paths
-    ]
+    config = load_config(folder)
+    # All are read before one is put there.
+    jobs = [Job(graph.staffed(graph.load_task(path), config, folder, models), is_submitted=True) for path in paths]
+    begin = graph.Start(graph.target_commit(folder, config.landing.target))
+    tries = graph.LANDINGS if land else 0
+    for job in jobs:
+        job.run_id = graph.ask_to_begin(folder, database, job.task, begin, land=tries, priority=priority)
     if not graph.workers_alive(database):
         talk().print("note: no worker is alive; they begin when one is: interlock worker", style="yellow")
     if not wait:
