@@ -323,7 +323,7 @@ class Database:
                 finally:
                     self._keep(link)
         except psycopg.Error as error:
-            if (known := _translated(error, self.address)) is None:
+            if (known := translated(error, self.address)) is None:
                 raise
             raise known from error
 
@@ -420,7 +420,7 @@ def check_tables(link: "Link") -> None:
         raise DatabaseError.of("DBA905", f"the tables have version {row['version']}, which needs a newer Interlock")
 
 
-def _translated(error: Exception, address: str) -> DatabaseError | None:
+def translated(error: object, address: str) -> DatabaseError | None:
     """Return the error to raise for one of psycopg; None for a mistake in our own statements."""
     from psycopg import InterfaceError, OperationalError, errors  # noqa: PLC0415
 

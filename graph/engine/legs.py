@@ -8,17 +8,19 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from interlock.agents.ask import RunnerError
-from interlock.core.database import Database, DatabaseError, LegLost, Link, database_of
+from interlock.core.database import Database, DatabaseError, LegLost, Link, database_of, translated
 from interlock.core.errors import InterlockError
 from interlock.gates.sealed import SealError
 from interlock.graph.errors import LEG, NO_DATABASE, NO_WORKER, GraphError, RunBusyError
 
 if TYPE_CHECKING:
-    from dbos import DBOSClient
+    from dbos import DBOSClient, EnqueueOptions
     from sqlalchemy import Engine
+
+T = TypeVar("T")
 
 NAME: Final = "leg"
 PROTOCOL: Final = "interlock-1"
@@ -75,6 +77,25 @@ def client(address: str) -> "DBOSClient":
     )
 
 
+def _asked(database: Database, ask: "Callable[[DBOSClient], T]") -> T:
+    """Ask DBOS something, again while the database cannot be reached.
+
+    Raises:
+        DatabaseError: The database cannot be used.
+    """
+    from sqlalchemy.exc import DBAPIError  # noqa: PLC0415
+
+    def once() -> T:
+        try:
+            return ask(client(database.address))
+        except DBAPIError as error:
+            if (known := translated(error.orig, database.address)) is None:
+                raise
+            raise known from error
+
+    return database.persistently(once)
+
+
 def reserve(database: Database, task_id: str, *, land: int = 0) -> str:
     """Take the next free id of a run of a task, and return it; `land`: so often landing is tried once it is approved."""
 
@@ -93,6 +114,8 @@ def enqueue(
 ) -> str:
     """Put a leg of a run into a queue, and return its id when that is committed; the first one says the priority.
 
+    Where the answer got lost it is put there twice, and the second one finds nothing to do.
+
     Raises:
         DatabaseError: The database cannot be used; whether it was put there is not known.
     """
@@ -103,19 +126,16 @@ def enqueue(
     assert row is not None
     for number in count(row["legs"] + 1):
         leg = f"{run}#{number}"
+        options: EnqueueOptions = {
+            "workflow_name": NAME,
+            "queue_name": queue,
+            "workflow_id": leg,
+            "workflow_id_reuse_policy": "reject",
+            "app_version": PROTOCOL,
+            "priority": priority or row["priority"] or NORMAL,
+        }
         try:
-            client(database.address).enqueue(
-                {
-                    "workflow_name": NAME,
-                    "queue_name": queue,
-                    "workflow_id": leg,
-                    "workflow_id_reuse_policy": "reject",
-                    "app_version": PROTOCOL,
-                    "priority": priority or row["priority"] or NORMAL,
-                },
-                run,
-                dict(given),
-            )
+            _asked(database, lambda dbos, options=options: dbos.enqueue(options, run, dict(given)))
         except error.DBOSWorkflowIDInUseError:
             continue
         return leg
@@ -176,7 +196,7 @@ def await_legs(
 
 def _raise_refusal(database: Database, run: str, first: str) -> None:
     """Raise what a leg, or one after it, has refused."""
-    rows = client(database.address).list_workflows(workflow_id_prefix=f"{run}#", load_input=False)
+    rows = _asked(database, lambda dbos: dbos.list_workflows(workflow_id_prefix=f"{run}#", load_input=False))
     for row in sorted(rows, key=lambda row: _number_of(row.workflow_id)):
         if first and _number_of(row.workflow_id) < _number_of(first):
             continue
@@ -195,7 +215,10 @@ def _number_of(leg: str) -> int:
 def failed(database: Database) -> list[tuple[str, str]]:
     """Return the runs whose last leg ended with an error, the newest first, each with why."""
     last = dict[str, str]()
-    for row in client(database.address).list_workflows(name=NAME, sort_desc=True, limit=_LOOKED_AT, load_input=False):
+    rows = _asked(
+        database, lambda dbos: dbos.list_workflows(name=NAME, sort_desc=True, limit=_LOOKED_AT, load_input=False)
+    )
+    for row in rows:
         output: Any = row.output
         why = " ".join(output["error"][:2]) if output and "error" in output else ""
         if row.status not in (*ACTIVE, "SUCCESS"):
@@ -256,7 +279,11 @@ def newest_of(database: Database, task_id: str) -> str:
 
 def cancel(database: Database, run: str) -> bool:
     """Cancel the active legs of a run, whose processes the worker ends, and return whether there were any."""
-    legs = client(database.address).list_workflows(workflow_id_prefix=f"{run}#", status=[*ACTIVE], load_input=False)
-    if legs:
-        client(database.address).cancel_workflows([row.workflow_id for row in legs])
-    return bool(legs)
+
+    def ask(dbos: "DBOSClient") -> bool:
+        legs = dbos.list_workflows(workflow_id_prefix=f"{run}#", status=[*ACTIVE], load_input=False)
+        if legs:
+            dbos.cancel_workflows([row.workflow_id for row in legs])
+        return bool(legs)
+
+    return _asked(database, ask)

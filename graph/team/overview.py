@@ -91,15 +91,10 @@ def overview(root: Path) -> Overview:
     for run, why in legs.failed(database):
         if run in begun and not RunStore(root, run).abandoned():
             found["stalled"].append(StalledRow(run=run, why=why, next=f"interlock resume {run}"))
-        elif run not in begun and not (why.startswith("CANCELLED") or any(_follows(other, run) for other in begun)):
+        # One that was taken out of the queue is over, and so is one whose task was submitted again.
+        elif run not in begun and not why.startswith("CANCELLED") and legs.newest_of(database, run.rpartition(".")[0]) == run:
             found["stalled"].append(StalledRow(run=run, why=why, next="correct the task, and submit it again"))
     return found
-
-
-def _follows(run: str, other: str) -> bool:
-    """Return whether a run is a later one of the same task."""
-    (task, _, number), (theirs, _, before) = run.rpartition("."), other.rpartition(".")
-    return task == theirs and number.isdecimal() and int(number) > int(before)
 
 
 def _worker(row: dict[str, Any], limit: float) -> WorkerRow:
