@@ -63,8 +63,7 @@ CODES: Final = rules(
     {
         "DBA902": (
             "The address of the database is one of PostgreSQL, without a password in it.",
-            "Write postgresql://USER@HOST:PORT/DATABASE, and the password where libpq looks: ~/.pgpass, a service file, "
-            "PGPASSFILE, or a certificate.",
+            "Write postgresql://USER@HOST:PORT/DATABASE; a password belongs where libpq looks, such as ~/.pgpass.",
         ),
         "DBA903": (
             f"The server is PostgreSQL {OLDEST_SERVER} or newer.",
@@ -76,13 +75,11 @@ CODES: Final = rules(
         ),
         "DBA905": (
             "The tables have a version that this Interlock knows.",
-            "Where they are older, run `interlock database setup`, while workers go on; where they are newer, upgrade: "
-            "pip install --upgrade './interlock[postgres]'.",
+            "Run `interlock database setup` where they are older, while workers go on; else upgrade Interlock here.",
         ),
         "DBA906": (
             "The role may read and write the tables, and the server takes writes.",
-            "Give the role what `interlock database setup --print --roles` prints, or name the primary server: only "
-            "pages and `interlock status` may read a replica.",
+            "Grant what `interlock database setup --print --roles` prints; of a replica, name the primary server.",
         ),
         "DBA907": (
             "The database is encoded in UTF8, so that it keeps every text.",

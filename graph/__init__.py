@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from interlock.graph.ending import prune_trees
     from interlock.graph.engine.folder import find_run, is_run_id, list_runs, runs_of, journal_path
     from interlock.graph.engine.folder import LANDED, journal_of, journal_run, snapshots_path, state_dir
-    from interlock.graph.engine.legs import LANDINGS, QUEUES, check_workers, needed, waiting, workers_alive
+    from interlock.graph.engine.legs import QUEUES, check_workers, needed, waiting, workers_alive
     from interlock.graph.errors import ANSWER, CODES as RUN_CODES, COMMENT, EVENT, GraphError, RULES as RUN_RULES, TREE
     from interlock.graph.errors import RunBusyError, RunDamagedError, TaskError, UnknownRunError
     from interlock.graph.from_journal import explain_from_journal, find_in_journal, findings_of
@@ -84,7 +84,6 @@ __all__ = [
     "COMMENT",
     "EVENT",
     "LANDED",
-    "LANDINGS",
     "MINIMAL_FIELDS",
     "PLACEHOLDER",
     "POC",

@@ -97,7 +97,7 @@ def _asked(database: Database, ask: "Callable[[DBOSClient], T]") -> T:
 
 
 def reserve(database: Database, task_id: str, *, land: int = 0) -> str:
-    """Take the next free id of a run of a task, and return it; `land`: so often landing is tried once it is approved."""
+    """Take the next free id of a run of a task, and return it; `land` says how often landing is tried."""
 
     def work(link: Link) -> str:
         made = "INSERT INTO interlock.run (run, land) VALUES (%s, %s) ON CONFLICT DO NOTHING"
@@ -109,9 +109,7 @@ def reserve(database: Database, task_id: str, *, land: int = 0) -> str:
     return database.transact(work, lock="runs")
 
 
-def enqueue(
-    database: Database, run: str, given: Mapping[str, Any], *, queue: str = "drive", priority: int = 0
-) -> str:
+def enqueue(database: Database, run: str, given: Mapping[str, Any], *, queue: str = "drive", priority: int = 0) -> str:
     """Put a leg of a run into a queue, and return its id when that is committed; the first one says the priority.
 
     Where the answer got lost it is put there twice, and the second one finds nothing to do.
@@ -121,8 +119,9 @@ def enqueue(
     """
     from dbos import error  # noqa: PLC0415
 
-    known = "SELECT count(*) AS legs, min(priority) AS priority FROM dbos.workflow_status WHERE starts_with(workflow_uuid, %s)"
-    row = database.transact(lambda link: link.execute(known, (f"{run}#",)).fetchone())
+    known = "SELECT count(*) AS legs, min(priority) AS priority FROM dbos.workflow_status "
+    of_run = "WHERE starts_with(workflow_uuid, %s)"
+    row = database.transact(lambda link: link.execute(known + of_run, (f"{run}#",)).fetchone())
     assert row is not None
     for number in count(row["legs"] + 1):
         leg = f"{run}#{number}"

@@ -120,8 +120,8 @@ def _rebuilt(root: Path, repository: Repository, member: Member, row: Landing) -
     try:
         if database:
             # Not awaited: it may be this worker that begins it.
-            left = legs.landings_left(database, member.run_id)
-            new = ask_to_begin(root, database, member.view.task, begin, land=max(1, left - 1))
+            left = max(1, legs.landings_left(database, member.run_id) - 1)
+            new = ask_to_begin(root, database, member.view.task, begin, land=True, landings=left)
         else:
             new = start_apart(root, member.view.task, begin)
     except InterlockError as error:

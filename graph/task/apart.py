@@ -108,19 +108,21 @@ def ask_to_begin(
     *,
     drive: bool = True,
     until: str = "",
-    land: int = 0,
+    land: bool = False,
+    landings: int = legs.LANDINGS,
     priority: int = legs.NORMAL,
 ) -> str:
     """Have a worker begin a run, and perhaps drive it on, as far as `until`; return the id of the run.
 
-    Once it is approved, the worker tries to land it, and the runs that take up its conflicts: `land` times in all.
+    To `land` it, a worker tries that once it is approved, and for the runs that take up its conflicts: so many
+    `landings` in all.
 
     Raises:
         GraphError: `RUN653` the commit cannot be brought to the workers.
         DatabaseError: The database cannot be used.
     """
     push_objects(root, [begin.commit, begin.files])
-    run = legs.reserve(database, task.task_id, land=land)
+    run = legs.reserve(database, task.task_id, land=landings if land else 0)
     asked = {
         "task": task.to_json() | {"base": ""},
         "base": os.path.relpath(task.base or root, root),

@@ -41,5 +41,4 @@ def submit(root: Path, path: Path, *, land: bool = False) -> str:
     """
     config = load_config(root)
     start = Start(target_commit(root, config.landing.target))
-    tries = legs.LANDINGS if land else 0
-    return ask_to_begin(root, legs.needed(root), staffed(load_task(path), config, root, ()), start, land=tries)
+    return ask_to_begin(root, legs.needed(root), staffed(load_task(path), config, root, ()), start, land=land)

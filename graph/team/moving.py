@@ -65,7 +65,10 @@ def _raise(_run: str, error: Exception) -> None:
 
 def _copy_run(root: Path, database: Database, view: RunView) -> None:
     store = RunStore(root, view.run_id)
-    paths = [*(store.folder / name for name in ("run.json", "stopped.json", "abandoned")), *store.folder.glob("answers/*")]
+    paths = [
+        *(store.folder / name for name in ("run.json", "stopped.json", "abandoned")),
+        *store.folder.glob("answers/*"),
+    ]
     commit = push_stored(root, view) if view.policy.sealing else ""
     kept = checkpoint_of(store)
 

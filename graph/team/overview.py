@@ -5,7 +5,7 @@ from typing import Any
 
 from typing_extensions import TypedDict
 
-from interlock.core.database import Link
+from interlock.core.database import Database, Link
 from interlock.gates.config import load_config
 from interlock.graph.engine import legs
 from interlock.graph.engine.folder import list_runs
@@ -13,7 +13,7 @@ from interlock.graph.task.store import RunStore
 
 
 class WorkerRow(TypedDict):
-    """A worker: its id begins with the name of its host; `state` is `alive`, `ending` or `silent`; `runs` are those that it drives."""
+    """A worker: its id begins with the name of its host, `state` is `alive`, `ending` or `silent`, it drives `runs`."""
 
     id: str
     state: str
@@ -92,9 +92,13 @@ def overview(root: Path) -> Overview:
         if run in begun and not RunStore(root, run).abandoned():
             found["stalled"].append(StalledRow(run=run, why=why, next=f"interlock resume {run}"))
         # One that was taken out of the queue is over, and so is one whose task was submitted again.
-        elif run not in begun and not why.startswith("CANCELLED") and legs.newest_of(database, run.rpartition(".")[0]) == run:
+        elif run not in begun and not why.startswith("CANCELLED") and _is_newest(database, run):
             found["stalled"].append(StalledRow(run=run, why=why, next="correct the task, and submit it again"))
     return found
+
+
+def _is_newest(database: Database, run: str) -> bool:
+    return legs.newest_of(database, run.rpartition(".")[0]) == run
 
 
 def _worker(row: dict[str, Any], limit: float) -> WorkerRow:

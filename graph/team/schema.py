@@ -160,24 +160,26 @@ def roles_sql() -> str:
 
     Give one to a person or a service with `GRANT interlock_worker TO alice`.
     """
-    connect = f"format('GRANT CONNECT ON DATABASE %I TO {', '.join(ROLES)}', current_database())"
     lines = list[str]()
     for role, rights in ROLES.items():
+        make = f"CREATE ROLE {role} NOLOGIN; EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL;"
+        connect = f"EXECUTE format('GRANT CONNECT ON DATABASE %I TO {role}', current_database());"
         lines += [
-            f"DO $$ BEGIN CREATE ROLE {role} NOLOGIN; EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; "
-            "END $$;",
+            f"DO $$ BEGIN {make} END $$;",
+            f"DO $$ BEGIN {connect} END $$;",
             f"GRANT USAGE ON SCHEMA interlock, dbos TO {role};",
             f"GRANT {rights} ON ALL TABLES IN SCHEMA interlock, dbos TO {role};",
             f"ALTER DEFAULT PRIVILEGES IN SCHEMA interlock, dbos GRANT {rights} ON TABLES TO {role};",
         ]
-    return "\n".join(
-        [
-            *lines,
-            f"DO $$ BEGIN EXECUTE {connect}; END $$;",
-            "GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA interlock, dbos TO interlock_server, interlock_worker;",
-            "REVOKE INSERT, UPDATE, DELETE ON interlock.meta FROM interlock_server, interlock_worker;",
-            "-- What a run has become is written by workers alone.",
-            "REVOKE INSERT, UPDATE, DELETE ON interlock.checkpoints, interlock.checkpoint_blobs, "
-            "interlock.checkpoint_writes, interlock.worker FROM interlock_server;\n",
-        ]
-    )
+    lines += [
+        "GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA interlock, dbos TO interlock_server, interlock_worker;",
+        "REVOKE INSERT, UPDATE, DELETE ON interlock.meta FROM interlock_server, interlock_worker;",
+        "-- What a run has become is written by workers alone.",
+        f"REVOKE INSERT, UPDATE, DELETE ON {_WORKERS_ONLY} FROM interlock_server;",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+_WORKERS_ONLY: Final = (
+    "interlock.checkpoints, interlock.checkpoint_blobs, interlock.checkpoint_writes, interlock.worker"
+)

@@ -148,7 +148,7 @@ def begin_job(folder: Path, job: Job, begin: graph.Start, *, until: str = "", la
     console = Prefixed(job.task.task_id)
     if (database := database_of(folder)) is not None:
         graph.check_workers(database)
-        job.run_id = graph.ask_to_begin(folder, database, job.task, begin, until=until, land=graph.LANDINGS if land else 0)
+        job.run_id = graph.ask_to_begin(folder, database, job.task, begin, until=until, land=land)
         job.is_submitted = True
         return
     job.run_id = graph.start_apart(

@@ -75,9 +75,8 @@ def submit_command(
     # All are read before one is put there.
     jobs = [Job(graph.staffed(graph.load_task(path), config, folder, models), is_submitted=True) for path in paths]
     begin = graph.Start(graph.target_commit(folder, config.landing.target))
-    tries = graph.LANDINGS if land else 0
     for job in jobs:
-        job.run_id = graph.ask_to_begin(folder, database, job.task, begin, land=tries, priority=priority)
+        job.run_id = graph.ask_to_begin(folder, database, job.task, begin, land=land, priority=priority)
     if not graph.workers_alive(database):
         talk().print("note: no worker is alive; they begin when one is: interlock worker", style="yellow")
     if not wait:
