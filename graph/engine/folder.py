@@ -202,12 +202,12 @@ class RunFolder:
 
     def keep(self, name: str, data: bytes, *, saved: str = "") -> None:
         """Write a file of the run, for every machine that works on the project; `saved` as in `graph.task.carried`."""
-        mirror.keep(self.folder.parents[1], self.kind, self.run_id, name, data, saved=saved)
+        mirror.keep(self.folder, name, data, saved=saved)
 
     def drop(self, name: str) -> None:
         """Remove a file of the run, if it is there."""
         if (self.folder / name).exists():
-            mirror.keep(self.folder.parents[1], self.kind, self.run_id, name, None)
+            mirror.keep(self.folder, name, None)
 
     def keep_begin(self, data: bytes) -> None:
         """Keep what the run begins with; from then on it exists.
@@ -216,7 +216,7 @@ class RunFolder:
             RunBusyError: Another machine has begun a run of that name.
         """
         state_dir(self.root)
-        if not mirror.keep(self.folder.parents[1], self.kind, self.run_id, BEGIN, data, first=True):
+        if not mirror.keep(self.folder, BEGIN, data, first=True):
             raise RunBusyError(f"run {self.run_id} was begun on another machine", "Choose another run id.")
 
     def abandoned(self) -> bool:

@@ -106,7 +106,7 @@ def _rebuilt(root: Path, repository: Repository, member: Member, row: Landing) -
     assert member.view is not None
     database, task_id = database_of(root), member.view.task.task_id
     newest = legs.newest_of(database, task_id) if database else runs_of(root, "runs", task_id)[0]
-    if newest != member.run_id and _goes_on(RunStore(root, newest)):
+    if newest not in ("", member.run_id) and _goes_on(RunStore(root, newest)):
         taken = _instead(row, f"Run {newest} of the task takes it up: `interlock resume {newest}`.")
         # With a database it is another machine that began it, and whoever waits for the task waits for that run.
         return replace(taken, rebuilt=newest) if database else taken

@@ -74,8 +74,7 @@ def _copy_run(root: Path, database: Database, view: RunView) -> None:
 
     def work(link: Link) -> None:
         for path in filter(Path.is_file, paths):
-            name = path.relative_to(store.folder).as_posix()
-            mirror.put(link, ("runs", view.run_id, name, path.read_bytes()))
+            mirror.put(link, view.run_id, path.relative_to(store.folder).as_posix(), path.read_bytes())
         link.execute(_KNOWN, ([view.run_id],))
         link.execute(mirror.SAVED, (commit, view.run_id))
         if kept is not None:

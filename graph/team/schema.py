@@ -27,7 +27,9 @@ CREATE TABLE interlock.line (
     journal text, start bigint, bytes bytea NOT NULL, PRIMARY KEY (journal, start)
 );
 CREATE TABLE interlock.run_file (
-    kind text, run text, name text, data bytea, version bigint NOT NULL UNIQUE, PRIMARY KEY (kind, run, name)
+    run text, name text, data bytea, version bigint NOT NULL UNIQUE, PRIMARY KEY (run, name),
+    -- Each machine writes these files: none lies elsewhere, whatever an agent that reaches the database writes here.
+    CHECK (run ~ '^[A-Za-z0-9][A-Za-z0-9._-]*$' AND '/' || name || '/' !~ '//|/[.][.]?/')
 );
 CREATE TABLE interlock.run (
     run text PRIMARY KEY, leg text NOT NULL DEFAULT '', wanted boolean NOT NULL DEFAULT false,
