@@ -48,11 +48,7 @@ LEG_PATIENCE_SECONDS: Final = 120.0
 _PAUSE_SECONDS: Final = 0.25
 HELD_SECONDS: Final = 5
 """How long a process may say nothing in the middle of a transaction."""
-_HELD: Final = (
-    # Whoever has waited for a lock has to see what was committed meanwhile.
-    "SET TRANSACTION ISOLATION LEVEL READ COMMITTED; "
-    "SET LOCAL idle_in_transaction_session_timeout = '5s'; SET LOCAL search_path = interlock, public"
-)
+_HELD: Final = "SET LOCAL idle_in_transaction_session_timeout = '5s'; SET LOCAL search_path = interlock, public"
 """Not left to the settings of the database, which a copy or a restored dump of it does not have."""
 _KEPT_SECONDS: Final = 5.0
 """How long a connection that nobody uses is kept: a run that waits for a model holds none."""

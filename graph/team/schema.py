@@ -58,11 +58,16 @@ ROLES: Final = {
 }
 """What each role may do with rows; a server asks for runs and answers, and writes no checkpoint and no tree."""
 
-# Of frozen workers: what is held in the middle of a transaction of DBOS would be kept from all others.
+# What a frozen worker holds in the middle of a transaction of DBOS would be kept from all others; and whoever has waited
+# for a lock has to see what was committed meanwhile.
 SETTINGS: Final = """
-DO $$ BEGIN
-    EXECUTE format('ALTER DATABASE %I SET search_path = interlock, public', current_database());
-    EXECUTE format('ALTER DATABASE %I SET idle_in_transaction_session_timeout = %L', current_database(), '10s');
+DO $$ DECLARE setting text; BEGIN
+    FOREACH setting IN ARRAY ARRAY[
+        $_$search_path = interlock, public$_$, $_$idle_in_transaction_session_timeout = '10s'$_$,
+        $_$default_transaction_isolation = 'read committed'$_$
+    ] LOOP
+        EXECUTE format('ALTER DATABASE %I SET ', current_database()) || setting;
+    END LOOP;
 END $$;
 """
 """What every new connection needs."""
