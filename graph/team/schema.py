@@ -58,7 +58,7 @@ ROLES: Final = {
 }
 """What each role may do with rows; a server asks for runs and answers, and writes no checkpoint and no tree."""
 
-# What a frozen worker holds in the middle of a transaction of DBOS would be kept from all others; and whoever has waited
+# What a frozen worker holds in a transaction of DBOS would be kept from all others; and whoever has waited
 # for a lock has to see what was committed meanwhile.
 SETTINGS: Final = """
 DO $$ DECLARE setting text; BEGIN
