@@ -134,7 +134,7 @@ def enqueue(database: Database, run: str, given: Mapping[str, Any], *, queue: st
             "priority": priority or row["priority"] or NORMAL,
         }
         try:
-            _asked(database, lambda dbos, options=options: dbos.enqueue(options, run, dict(given)))
+            _asked(database, lambda dbos, options=options: dbos.enqueue(options, run, dict(given)).workflow_id)
         except error.DBOSWorkflowIDInUseError:
             continue
         return leg

@@ -92,7 +92,7 @@ def overview(folder: Path) -> tuple[dict[str, Any], str]:
     # A clone has the journal alone.
     if not (rows or tickets or damaged):
         rows = graph.journal_summaries(folder)
-    data = {
+    data: dict[str, Any] = {
         "schema": "interlock.runs/1",
         "runs": rows[::-1],
         "tickets": tickets[::-1],
