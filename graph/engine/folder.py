@@ -139,7 +139,8 @@ def _folders(root: Path, kind: Kind) -> Iterator[Path]:
 
 
 def _by_age(folders: Iterator[Path]) -> list[str]:
-    return [run for _, run in sorted((made(folder), folder.name) for folder in folders)]
+    # Copies of the runs of other machines may be made at one moment: then `T.9` goes before `T.10`.
+    return [run for *_, run in sorted((made(folder), len(folder.name), folder.name) for folder in folders)]
 
 
 def _name(folder: Path) -> str:
@@ -201,12 +202,12 @@ class RunFolder:
 
     def keep(self, name: str, data: bytes, *, saved: str = "") -> None:
         """Write a file of the run, for every machine that works on the project; `saved` as in `graph.task.carried`."""
-        mirror.keep(self.folder.parents[1], self.kind, self.run_id, name, data, saved=saved)
+        mirror.keep(self.folder, name, data, saved=saved)
 
     def drop(self, name: str) -> None:
         """Remove a file of the run, if it is there."""
         if (self.folder / name).exists():
-            mirror.keep(self.folder.parents[1], self.kind, self.run_id, name, None)
+            mirror.keep(self.folder, name, None)
 
     def keep_begin(self, data: bytes) -> None:
         """Keep what the run begins with; from then on it exists.
@@ -215,7 +216,7 @@ class RunFolder:
             RunBusyError: Another machine has begun a run of that name.
         """
         state_dir(self.root)
-        if not mirror.keep(self.folder.parents[1], self.kind, self.run_id, BEGIN, data, first=True):
+        if not mirror.keep(self.folder, BEGIN, data, first=True):
             raise RunBusyError(f"run {self.run_id} was begun on another machine", "Choose another run id.")
 
     def abandoned(self) -> bool:
