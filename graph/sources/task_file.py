@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from interlock.core.text import shown
+from interlock.core.text import one_line
 from interlock.envelope.protocol import ANYBODY
 from interlock.gates.config import load_config
 from interlock.gates.registry import build_protocol
@@ -14,13 +14,13 @@ from interlock.graph.errors import TaskError
 from interlock.graph.sources.ticket import Fetched
 
 _FOLDER: Final = "tasks"
-_TITLE_CHARS: Final = 120
 
 
 def new_task(root: Path, ticket: Fetched, *, scope: Sequence[str] = (), gates: Sequence[str] = ()) -> Path:
     """Write the task file of a ticket, and return its path; one that is there is not touched.
 
-    The text of the ticket is an input. Of it, only the title is in the task itself: quoted, and cut.
+    The text of the ticket is an input. Nothing of it is in the task itself, which is an instruction to agents and the
+    subject of a commit, where GitHub would do what a title says (`fixes #1`); a comment has the title for people.
 
     Args:
         root: The project.
@@ -40,14 +40,15 @@ def new_task(root: Path, ticket: Fetched, *, scope: Sequence[str] = (), gates: S
     parts = re.findall("[A-Z0-9]+", (ticket.id if is_whole else ticket.name).upper())
     values = {
         "task_id": "-".join(parts)[:100].strip("-"),
-        "task": f"Do what ticket {ticket.name} asks for; its text is an input, and its title {_quoted(ticket.title)}",
+        "task": f"Do what ticket {ticket.name} asks for; its text is an input.",
         "gates_required": list(gates),
         "scope": list(scope or config.tickets.scope or ["**"]),
         "inputs": [ticket.name],
     }
     path = root / _FOLDER / f"{values['task_id']}.toml"
     path.parent.mkdir(exist_ok=True)
-    text = f"# {ticket.name}, fetched at {ticket.at}: look at scope and gates before you run it.\n"
+    text = f"# {one_line(ticket.title)}\n"
+    text += f"# {ticket.name}, fetched at {ticket.at}: look at scope and gates before you run it.\n"
     # Texts and lists of JSON are those of TOML.
     text += "".join(f"{key} = {json.dumps(value, ensure_ascii=False)}\n" for key, value in values.items())
     try:
@@ -57,7 +58,3 @@ def new_task(root: Path, ticket: Fetched, *, scope: Sequence[str] = (), gates: S
         fix = f"Run it: `interlock run {path.relative_to(root)}`, or remove it first."
         raise TaskError(f"{path.relative_to(root)} is there already", fix) from error
     return path
-
-
-def _quoted(title: str) -> str:
-    return json.dumps(shown(title, _TITLE_CHARS), ensure_ascii=False)

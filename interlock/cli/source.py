@@ -100,7 +100,7 @@ def show_ticket(ticket: str, raw: bool, root: Path | None, as_json: bool) -> Non
         return
     click.echo(found.quoted())
     about = f"state {found.state or 'unknown'}, {count(len(found.text), 'character')}, sha256:{found.sha256}"
-    click.echo(f"{found.name}: {about} {found.link}", err=True)
+    click.echo(f"{found.name}: {about}", err=True)
 
 
 @source_command.command("comment")

@@ -1,5 +1,6 @@
 """The `acp` runner with the real agents of its presets, whose model is a script on loopback."""
 
+import re
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 
 from interlock.agents import RunnerError
 from interlock.agents.usage import Limits
+from interlock.doctor.agents import prove_agent
 from interlock.gates.sealed import PRIVATE, is_below
 from tests.agents.providers.base import Reply, Request, ToolCall
 from tests.child import git
@@ -87,6 +89,28 @@ def test_an_agent_asks_and_a_refusal_holds_and_its_reasons_reach_the_model(stage
     words = "\n".join(request.words for request in model.asked)
     assert "edit docs/beside.txt: AGT913" in words
     assert "execute touch src/other: AGT922" in words
+
+
+@each_agent
+def test_doctor_sees_what_an_agent_asks_and_that_a_refusal_holds(stage: Stage) -> None:
+    """Codex runs a command in a sandbox of its own where nothing can be written, without a question."""
+    make, model = stage.program.create, Model(Reply("done"))
+    assert make is not None
+    shell = ("exec_command", {"cmd": "touch by-command.txt"})
+    if stage.program.name != "acp:codex":
+        shell = stage.program.shell("touch by-command.txt")
+
+    def script(request: Request) -> Reply:
+        place = re.search(r"Make the file (\S+by-edit.txt)", request.words)
+        if place is None or len(model.asked) > 1 or len(request.tools) < 4:
+            return model(request)
+        model.asked.append(request)
+        return Reply(tool_calls=[make(Path(place[1]), "made\n") if len(model.asked) == 1 else shell])
+
+    with stage.model(script):
+        proof = prove_agent(stage.root, stage.table)
+    assert (proof.problem, proof.found, proof.before_editing) == ("", (), "asks")
+    assert proof.before_commands == ("does not ask" if stage.program.name == "acp:codex" else "asks")
 
 
 @each_agent

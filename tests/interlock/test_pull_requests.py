@@ -415,7 +415,7 @@ def test_from_an_issue_to_a_pull_request_it_takes_two_commands(tmp_path: Path) -
     done = world.command("pr", "GITHUB-7")
     assert done.returncode == 0, done.stdout + done.stderr
     pull = world.pull()
-    task = 'Do what ticket github:7 asks for; its text is an input, and its title "Count to two"'
+    task = "Do what ticket github:7 asks for; its text is an input."
     assert pull["title"] == f"GITHUB-7: {task}"
     assert git(world.remote, "show", "interlock/GITHUB-7.1:src/a.txt") == "two\n"
     for said in ("| GATE-TESTS | its command, run sealed | passed |", "Closes #7", "Ticket `github:7` as it was at"):

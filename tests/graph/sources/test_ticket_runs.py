@@ -187,7 +187,7 @@ def test_one_comment_says_how_a_run_ended(place: Place, trackers: Trackers, shap
     head = tickets.journal.head(journal_run("run-1"))
     assert head is not None
     assert f"Head: ticket:run-1:{head.seq}:{head.hash}" in said[3]
-    assert mark_of("ticket:run-1", "complete") in said[3]
+    assert mark_of(tickets.journal, "ticket:run-1", "complete") in said[3]
     assert ("https://ci.example.org/ticket:run-1" in said[3]) == (shape == "jira")
     assert "`````text\nDone. @everyone ```` see <img src=x> #1\n`````" in said[3]
     # Whatever happens to the run and to our own line, it is said once.
