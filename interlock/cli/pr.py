@@ -25,8 +25,8 @@ from interlock.core.text import count, few
 def pr_command(run: str, rework: bool, wait: bool, every: float, root: Path | None, as_json: bool) -> None:
     """Open the pull request of RUN (a run id, or a task id for its newest run) by `gh`, or say where it is.
 
-    Remarks of people who may write in the repository, and checks that failed, go to the builder of the run that
-    --rework begins. While changes are asked for, the run is held back from landing. A merge is its landing.
+    Remarks of the repository's owners, members and collaborators, and checks that failed, go to the builder of the run
+    that --rework begins. While changes are asked for, the run is held back from landing. A merge is its landing.
 
     Exit 0 when it is merged or nothing is in its way, 1 when it was closed, checks failed or changes are asked for,
     3 while checks are pending or a run goes on with the task.
@@ -65,7 +65,7 @@ def _show(pull: graph.PullRequest, where: str) -> None:
     show_table("", ("check", "", "address"), [(each.name, each.state, each.link) for each in pull.checks])
     for remark in pull.remarks:
         click.echo(f"  {remark.words}"[:500])
-    notes = [f"{count(pull.unheard, 'remark')} of people who may not write there passed over"] if pull.unheard else []
+    notes = [f"{count(pull.unheard, 'remark')} of other people passed over"] if pull.unheard else []
     notes += [f"the branch has commits of others: {pull.others[:12]}"] if pull.others and pull.state == "open" else []
     notes += [f"merged as {pull.landed[:12]}; bring your checkout up to date: git pull"] if pull.landed else []
     notes += [f"not there as they were approved: {few(pull.differs)}"] if pull.differs else []
