@@ -13,7 +13,6 @@ is no request that is known here gets an error.
 """
 
 import json
-import sys
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping
 from math import inf
@@ -26,7 +25,7 @@ from interlock.agents.files import ScopedFiles
 from interlock.agents.quoting import bullets
 from interlock.agents.readable_files import MAX_LINES
 from interlock.agents.runners.acp_agents import Agent
-from interlock.agents.runners.acp_permission import SERVER, Permissions
+from interlock.agents.runners.acp_permission import Permissions
 from interlock.agents.runners.program_output import Stream, number_of, object_of, objects_of
 from interlock.agents.usage import Price, Usage
 from interlock.core.process import GRACE_SECONDS, MAX_OUTPUT_BYTES
@@ -190,7 +189,7 @@ class Session(Stream):
         self.about = shown(f"{says.get('title') or says.get('name') or ''} {says.get('version') or ''}".strip())
         if self._agent.sign_in:
             yield "authenticate", {"methodId": self._agent.sign_in}
-        session = yield "session/new", {"cwd": self._ask.root, "mcpServers": [_server(self._ask)]}
+        session = yield "session/new", {"cwd": self._ask.root, "mcpServers": []}
         self._session = str(session.get("sessionId") or "")
         if not self._session:
             raise RunnerError("the agent answers session/new without a session", "Use another version of the agent.")
@@ -364,15 +363,6 @@ def _option(options: list[dict[str, Any]], *kinds: str) -> str | None:
     """Return the option that is of one of these kinds, the first kind first."""
     found = {str(each.get("kind")): str(each.get("optionId")) for each in reversed(options)}
     return next((found[kind] for kind in kinds if kind in found), None)
-
-
-def _server(ask: Ask) -> dict[str, Any]:
-    """Return our MCP server: an answer can be checked there and, in a shared checkout, files of others be asked for."""
-    toolsets = "envelope,reservations" if ask.agent and ask.sandbox is None else "envelope"
-    words = ["-P", "-m", "interlock", "mcp", "--toolsets", toolsets, "--root", ask.root]
-    named = {**ask.environment, **ask.own_mark}
-    env = [{"name": name, "value": value} for name, value in named.items()]
-    return {"name": SERVER, "command": sys.executable, "args": words, "env": env}
 
 
 def _reason(row: Mapping[str, Any]) -> str:

@@ -21,7 +21,7 @@ from typing import Any, Final, Literal
 from interlock.agents.quoting import bounded
 from interlock.core import git
 from interlock.core.errors import InterlockError
-from interlock.core.text import few, one_line
+from interlock.core.text import one_line
 from interlock.gates.config import load_config
 from interlock.gates.sealed import place_of
 from interlock.graph.engine.folder import HeadRecord, beside_run, journal_of, runs_of
@@ -48,7 +48,6 @@ _VERDICTS: Final = frozenset({"APPROVED", "CHANGES_REQUESTED", "DISMISSED"})
 _GOOD: Final = frozenset({"success", "neutral", "skipped"})
 _MAX_BODY_BYTES: Final = 60_000
 _MAX_NOTE_BYTES: Final = 5000
-_MAX_FILES: Final = 30
 _MAX_CHARS: Final = 4000
 
 CheckState = Literal["passed", "pending", "failed"]
@@ -69,25 +68,13 @@ class Remark:
 
     Args:
         id: What GitHub knows it by, with its kind before it.
-        by: The login of who wrote it.
         objects: Whether it asks for changes.
-        path: The file, or empty.
-        line: The line, or 0.
-        text: What it says.
+        text: Who says what of which place, in one line.
     """
 
     id: str
-    by: str
     objects: bool
-    path: str
-    line: int
     text: str
-
-    @property
-    def words(self) -> str:
-        """It in one line."""
-        where = f" on {self.path}{f':{self.line}' if self.line else ''}" if self.path else ""
-        return f"{self.by}{where}{' asks for changes' if self.objects else ''}: {one_line(self.text) or '(no words)'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +114,7 @@ class PullRequest:
     @property
     def objections(self) -> tuple[str, ...]:
         """What keeps it from being merged: reviews that ask for changes, and checks that failed."""
-        reviews = [remark.words for remark in self.remarks if remark.objects]
+        reviews = [remark.text for remark in self.remarks if remark.objects]
         return (*reviews, *(f"the check {check.name} failed" for check in self.checks if check.state == "failed"))
 
     def to_json(self) -> dict[str, Any]:
@@ -210,7 +197,7 @@ def rework_pull(root: Path, pull: PullRequest) -> str:
     repository = Repository(place_of(root)[0])
     member = member_of(root, pull.run_id, repository)
     assert member.view is not None
-    said = [remark.words for remark in pull.remarks]
+    said = [remark.text for remark in pull.remarks]
     said += [f"the check {each.name} failed: {each.link}" for each in pull.checks if each.state == "failed"]
     note = f"Your files are the work of run {pull.run_id}, which was approved: pull request {pull.url}. Said of it there:\n"
     note += bounded("\n".join(f"- {words}" for words in said), _MAX_NOTE_BYTES)
@@ -237,7 +224,7 @@ def _opened(
     head = f"{owner[1]}:{branch}" if owner else branch
     found = [row for row in github.rows(root, f"pulls?state=open&head={head}") if row["head"]["sha"] == commit]
     if not found:
-        body = {"title": member.subject[:250], "head": head, "base": base, "body": body_of(root, view, member)}
+        body = {"title": member.subject[:250], "head": head, "base": base, "body": _body(root, view)}
         found = [github.ask(root, "pulls", method="POST", body=body)]
     row = found[0]
     last = {"did": "opened", "run": view.run_id, "number": row["number"], "url": row["html_url"], "branch": branch}
@@ -253,7 +240,7 @@ def _pushed(root: Path, view: RunView, repository: Repository, remote: str, last
     message = "\n".join([member.subject, "", *member.trailers, ""])
     commit = repository.commit(repository.tree_of(member.work), parents, message, f"@{at} +0000")
     _push(repository, remote, str(last["branch"]), commit)
-    github.ask(root, f"pulls/{last['number']}", method="PATCH", body={"body": body_of(root, view, member)})
+    github.ask(root, f"pulls/{last['number']}", method="PATCH", body={"body": _body(root, view)})
     return _line(root, view.run_id, {**last, "did": "pushed", "run": view.run_id, "commit": commit})
 
 
@@ -281,7 +268,7 @@ def _push(repository: Repository, remote: str, branch: str, commit: str) -> None
     raise GraphError(f"{remote} refused the push: {done.why[-300:]}", fix, GIT)
 
 
-def body_of(root: Path, view: RunView, member: Member) -> str:
+def _body(root: Path, view: RunView) -> str:
     """Return the text of a pull request: how the work was judged, and what was asked for; agents' words are quoted."""
     assert view.head is not None
     attempt, tree = view.values["attempt"], view.values["tree"]
@@ -294,9 +281,7 @@ def body_of(root: Path, view: RunView, member: Member) -> str:
     started = next(entry.data for entry in journal_of(root).entries(view.run_id))
     for ticket in started.get("tickets", ()):
         lines += ["", *_ticket_lines(root, ticket)]
-    lines += ["", "The task, and the files:", "", fenced(view.task.task)]
-    files = [*Repository(place_of(root)[0]).changes(member.parent, member.work)]
-    lines += ["", fenced(few(files, _MAX_FILES).replace(", ", "\n"))]
+    lines += ["", "The task:", "", fenced(view.task.task)]
     for role, answer in view.values.get("answers", {}).items():
         if answer["output"]:
             lines += ["", f"What {role} reported, which decided nothing:", "", fenced(answer["output"])]
@@ -362,8 +347,10 @@ def _remarks(root: Path, task_id: str, number: int) -> tuple[list[Remark], int]:
             if row.get("author_association") not in _HEARD:
                 unheard += 1
                 continue
-            line = row.get("line") or row.get("original_line") or 0
-            found.append(Remark(name, by, objects, str(row.get("path") or ""), int(line), text[:_MAX_CHARS]))
+            line = row.get("line") or row.get("original_line")
+            where = f" on {row['path']}:{line or '?'}" if row.get("path") else ""
+            says = f"{by}{where}{' asks for changes' if objects else ''}: {text[:_MAX_CHARS] or '(no words)'}"
+            found.append(Remark(name, objects, one_line(says)))
     return found, unheard
 
 

@@ -2,7 +2,6 @@
 
 import json
 import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -16,17 +15,14 @@ from interlock.graph.sources.ticket import Fetched
 _FOLDER: Final = "tasks"
 
 
-def new_task(root: Path, ticket: Fetched, *, scope: Sequence[str] = (), gates: Sequence[str] = ()) -> Path:
+def new_task(root: Path, ticket: Fetched) -> Path:
     """Write the task file of a ticket, and return its path; one that is there is not touched.
 
     The text of the ticket is an input. Nothing of it is in the task itself, which is an instruction to agents and the
     subject of a commit, where GitHub would do what a title says (`fixes #1`); a comment has the title for people.
 
-    Args:
-        root: The project.
-        ticket: The ticket.
-        scope: What the work may touch; default: `scope` of [tickets], else everything.
-        gates: The gates; default: those of the project that a command decides, and the one for the format of answers.
+    Its scope is that of [tickets], else everything; its gates are those that a command decides, and the one for the
+    format of answers.
 
     Raises:
         TaskError: The file is there.
@@ -34,15 +30,15 @@ def new_task(root: Path, ticket: Fetched, *, scope: Sequence[str] = (), gates: S
     """
     config = load_config(root)
     rows = build_protocol(config).gates.values()
-    gates = gates or [gate.id for gate in rows if gate.command or gate.certifier == ANYBODY]
+    gates = [gate.id for gate in rows if gate.command or gate.certifier == ANYBODY]
     # The id of a ticket of Jira is that of a task already.
     is_whole = re.fullmatch("[A-Z][A-Z0-9]*(-[A-Z0-9]+)+", ticket.id)
     parts = re.findall("[A-Z0-9]+", (ticket.id if is_whole else ticket.name).upper())
     values = {
         "task_id": "-".join(parts)[:100].strip("-"),
         "task": f"Do what ticket {ticket.name} asks for; its text is an input.",
-        "gates_required": list(gates),
-        "scope": list(scope or config.tickets.scope or ["**"]),
+        "gates_required": gates,
+        "scope": list(config.tickets.scope or ["**"]),
         "inputs": [ticket.name],
     }
     path = root / _FOLDER / f"{values['task_id']}.toml"

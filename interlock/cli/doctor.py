@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import click
 
-from interlock.cli.context import asked, form_option, json_option, report, resolve_root, root_option
+from interlock.cli.context import asked, form_option, json_option, report, resolve_root, root_option, show_table
 from interlock.core.errors import Exit
 from interlock.core.finding import Finding
 from interlock.core.text import one_line
@@ -100,19 +100,14 @@ def _show_proofs(proofs: Sequence[Proof]) -> None:
 
 
 def _show_agents(tried: Sequence[AgentProof]) -> None:
-    rows: list[tuple[str, ...]] = [
-        ("agent", "program", "before editing", "before commands", "refused", "found afterwards")
-    ]
+    rows: list[tuple[str, ...]] = []
     for row in tried:
         edits, runs = row.before_editing, row.before_commands
         held = "did not hold" if row.found else "held" if "asks" in (edits, runs) else "nothing"
-        said = (edits, runs, held, ", ".join(row.found) or "nothing")
-        rows.append((row.agent, row.version, *said) if not row.problem else (row.agent, "not tried", row.problem))
-    widths = [max(len(row[column]) for row in rows if len(row) == len(rows[0])) for column in range(len(rows[0]))]
-    click.echo("agents, each asked for a file and a command that nothing allows:")
-    for row in rows:
-        cells = [one_line(cell).ljust(width) for cell, width in zip(row, widths, strict=False)]
-        click.echo(f"  {'  '.join(cells)}".rstrip())
+        said = (row.version, edits, runs, held, ", ".join(row.found) or "nothing")
+        rows.append((row.agent, *(said if not row.problem else ("not tried", row.problem, "", "", ""))))
+    head = ("agent", "program", "before editing", "before commands", "refused", "found afterwards")
+    show_table("agents, each asked for a file and a command that nothing allows:", head, rows)
 
 
 def _show_row(head: str, text: str, fix: str, indent: int) -> None:

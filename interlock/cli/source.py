@@ -47,27 +47,17 @@ def task_command() -> None:
 
 @task_command.command("new")
 @click.argument("ticket", metavar="SOURCE:ID")
-@click.option("--scope", "scope", multiple=True, metavar="PATTERN", help="What the work may touch; may be repeated.")
-@click.option("--gate", "gates", multiple=True, metavar="GATE-X", help="A gate that it has to pass; may be repeated.")
 @click.option("--run", "runs", is_flag=True, help="Run it at once, in a tree of its own.")
 @click.option("--model", "models", multiple=True, metavar="[ROLE=]SPEC", help="As for `interlock run`.")
 @root_option
 @click.pass_context
-def new_task(
-    context: click.Context,
-    ticket: str,
-    scope: tuple[str, ...],
-    gates: tuple[str, ...],
-    runs: bool,
-    models: tuple[str, ...],
-    root: Path | None,
-) -> None:
+def new_task(context: click.Context, ticket: str, runs: bool, models: tuple[str, ...], root: Path | None) -> None:
     """Write the task file of a ticket below `tasks/`; its text is an input of the task.
 
     Example: interlock task new github:123 --run && interlock pr GITHUB-123
     """
     folder = resolve_root(root)
-    path = graph.new_task(folder, graph.fetch(folder, ticket), scope=scope, gates=gates)
+    path = graph.new_task(folder, graph.fetch(folder, ticket))
     where = root_words(folder)
     click.echo(path)
     if not runs:
