@@ -47,8 +47,10 @@ _HEARD: Final = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
 _VERDICTS: Final = frozenset({"APPROVED", "CHANGES_REQUESTED", "DISMISSED"})
 _GOOD: Final = frozenset({"success", "neutral", "skipped"})
 _MAX_BODY_BYTES: Final = 60_000
-_MAX_NOTE_BYTES: Final = 5000
-_MAX_CHARS: Final = 4000
+_MAX_NOTE_BYTES: Final = 4000
+"""A note that has more takes no further remark; with one, and the checks, it is quoted whole to the builder."""
+_MAX_REMARK_BYTES: Final = 1500
+_MAX_FAILED: Final = 10
 
 CheckState = Literal["passed", "pending", "failed"]
 
@@ -197,12 +199,17 @@ def rework_pull(root: Path, pull: PullRequest) -> str:
     repository = Repository(place_of(root)[0])
     member = member_of(root, pull.run_id, repository)
     assert member.view is not None
-    said = [remark.text for remark in pull.remarks]
-    said += [f"the check {each.name} failed: {each.link}" for each in pull.checks if each.state == "failed"]
-    note = f"Your files are the work of run {pull.run_id}, which was approved: pull request {pull.url}. Said of it there:\n"
-    note += bounded("\n".join(f"- {words}" for words in said), _MAX_NOTE_BYTES)
+    note = f"Your files are the work of run {pull.run_id}, which was approved: {pull.url}. Said of it there:\n"
+    failed = [f"the check {each.name} failed: {each.link}" for each in pull.checks if each.state == "failed"]
+    note += "".join(f"- {words}\n" for words in failed[:_MAX_FAILED])
+    brought: list[str] = []
+    for remark in pull.remarks:
+        # What does not fit is left for the next rework.
+        if len(note.encode()) > _MAX_NOTE_BYTES:
+            break
+        note += f"- {bounded(remark.text, _MAX_REMARK_BYTES)}\n"
+        brought.append(remark.id)
     run_id = start_apart(root, member.view.task, Start(member.parent, note, repository.tree_of(member.work)))
-    brought = [remark.id for remark in pull.remarks]
     _line(root, run_id, {"did": "rework", "number": pull.number, "commit": pull.commit, "brought": brought})
     return run_id
 
@@ -349,7 +356,7 @@ def _remarks(root: Path, task_id: str, number: int) -> tuple[list[Remark], int]:
                 continue
             line = row.get("line") or row.get("original_line")
             where = f" on {row['path']}:{line or '?'}" if row.get("path") else ""
-            says = f"{by}{where}{' asks for changes' if objects else ''}: {text[:_MAX_CHARS] or '(no words)'}"
+            says = f"{by}{where}{' asks for changes' if objects else ''}: {text or '(no words)'}"
             found.append(Remark(name, objects, one_line(says)))
     return found, unheard
 

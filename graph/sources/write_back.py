@@ -1,8 +1,8 @@
 """A comment on the ticket of a run that has ended, for sources with `write_back`: one for each end, whatever crashes.
 
-The comment ends with a mark that is made of the first line of the run and of its end. Under a lock of the project, the mark is looked
-for among the comments, the comment is added where it is not there, and a line beside the run says so. A kill before the
-line makes the next call look again; `interlock source comment RUN` is that call.
+The comment ends with a mark that is made of the first line of the run and of its end. Under a lock of the project, the
+mark is looked for among the comments, the comment is added where it is not there, and a line beside the run says so. A
+kill before the line makes the next call look again; `interlock source comment RUN` is that call.
 """
 
 import hashlib

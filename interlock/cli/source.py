@@ -108,5 +108,6 @@ def comment_on_ticket(run: str, root: Path | None) -> None:
         raise graph.no_task_run(folder, run, None)
     if not done:
         message = f"run {run_id} has not ended, or its tickets are of no source with `write_back`"
-        raise graph.GraphError(message, "Set `write_back = true` in the table of the source.", "SRC106")
+        fix = "Wait for its end, or set `write_back = true` in the table of the source."
+        raise graph.GraphError(message, fix, "SRC106")
     click.echo(f"the end of {run_id} is said on {', '.join(done)}")
