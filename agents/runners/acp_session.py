@@ -66,7 +66,6 @@ class Session(Stream):
         heard: Called with the session after each message.
         seconds: How long it may take.
         prices: What the tokens of models cost, by `provider:name`.
-        clock: Seconds that only grow.
 
     Attributes:
         stopped: The limit that ended the work; empty when none did.
@@ -84,7 +83,6 @@ class Session(Stream):
         heard: Callable[[Stream], object],
         seconds: float,
         prices: Mapping[str, Price] | None = None,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__(heard, prices, agent.command.model)
         self.provider = agent.provider
@@ -93,7 +91,7 @@ class Session(Stream):
         self.asked: dict[str, bool] = {}
         self._ask, self._agent, self._files = ask, agent, files
         self._permissions = Permissions(ask, files)
-        self._clock, self._end = clock, clock() + seconds
+        self._end = time.monotonic() + seconds
         self._out, self._bytes = bytearray(), 0
         self._request, self._turn, self._session = 0, 0, ""
         self._calls: dict[str, dict[str, Any]] = {}
@@ -120,7 +118,7 @@ class Session(Stream):
 
     def talk(self) -> bytes | None:
         """Return what is to be written to the agent now; None once the session is over."""
-        now = self._clock()
+        now = time.monotonic()
         if now >= self._end and not self.stopped:
             self.is_late = True
             self.cancel("its time is up")
@@ -133,7 +131,7 @@ class Session(Stream):
         """Have the agent stop, once; it has a moment to say what it spent."""
         if self.stopped or self.is_over:
             return
-        self.stopped, self._end = stopped, min(self._end, self._clock())
+        self.stopped, self._end = stopped, min(self._end, time.monotonic())
         if self._turn:
             self._send(method="session/cancel", params={"sessionId": self._session})
         else:
