@@ -375,9 +375,7 @@ def _check(name: str, end: str, link: str | None) -> Check:
     return Check(one_line(name), state, one_line(link or ""))
 
 
-def _merged(
-    root: Path, repository: Repository, remote: str, row: Mapping[str, Any], pull: PullRequest
-) -> PullRequest:
+def _merged(root: Path, repository: Repository, remote: str, row: Mapping[str, Any], pull: PullRequest) -> PullRequest:
     """Write down that the work of a run has landed, remove its tree, and say so on its tickets."""
     commit, target = str(row["merge_commit_sha"]), str(row["base"]["ref"])
     repository.ask("fetch", "-q", "--no-tags", remote, f"+refs/heads/{target}:refs/remotes/{remote}/{target}")

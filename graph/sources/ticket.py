@@ -158,4 +158,4 @@ def found(data: Any, path: str) -> Iterator[Any]:
 def _texts(page: Any, path: str) -> list[str]:
     """Return what an answer has at a path as texts; what is none, such as a document of Jira, as its JSON."""
     values: list[object] = [*found(page, path)] if path else []
-    return [compact(value) if isinstance(value, (Mapping, list)) else str(value) for value in values]
+    return [compact(cast("object", value)) if isinstance(value, (Mapping, list)) else str(value) for value in values]

@@ -58,9 +58,9 @@ def prove_agents(home: Path, more: Iterable[str] = ()) -> list[AgentProof]:
     """Try the agents of the protocol that the configuration of a project names, and more of them, each once."""
     tables: list[dict[str, Any]] = []
     with suppress(ConfigError):
-        for row in load_config(home).agents.values():
-            if str(row.get("runner")).startswith(PREFIX):
-                tables.append({key: row[key] for key in ("runner", *KEYS) if key in row})
+        rows = load_config(home).agents.values()
+        ours = [row for row in rows if str(row.get("runner")).startswith(PREFIX)]
+        tables = [{key: row[key] for key in ("runner", *KEYS) if key in row} for row in ours]
     known = {table["runner"] for table in tables}
     tables += [{"runner": name} for name in more if name not in known]
     return [prove_agent(home, table) for at, table in enumerate(tables) if table not in tables[:at]]
