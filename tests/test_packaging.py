@@ -161,11 +161,10 @@ def test_an_installed_validator_knows_its_grammar(environment: Path, tmp_path: P
 
 WITH_AN_EXTRA = {
     "langchain": {"agents.runners.chat", "agents.runners.pictures", "agents.runners.turn"},
-    "acp": {"agents.runners.acp_session"},
     "dbos": {"graph.team.worker"},
     "psycopg": {"graph.engine.saver", "graph.team.moving"},
 }
-"""What is imported with the first model, or by a worker, alone: it needs the extra `llm`, `acp` or `postgres`."""
+"""What is imported with the first model, or by a worker, alone: it needs the extra `llm` or `postgres`."""
 
 
 @pytest.mark.long
@@ -178,7 +177,7 @@ for module in pkgutil.walk_packages(interlock.__path__, "interlock."):
         try:
             importlib.import_module(module.name)
         except ModuleNotFoundError as error:
-            if error.name not in ("langchain", "acp", "dbos", "psycopg"):
+            if error.name not in ("langchain", "dbos", "psycopg"):
                 raise
             print(error.name + ":" + module.name)
         else:

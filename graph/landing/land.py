@@ -76,7 +76,7 @@ def land(
     for row in lander.land([*members.values()]):
         said(row.run_ids, row.state)
         if row.state == "landed":
-            _record(root, row)
+            record_landing(root, row)
         begins = rebuilds and row.state == "conflict"
         found.append(_rebuilt(root, repository, members[row.run_ids[0]], row) if begins else row)
     return found
@@ -88,7 +88,7 @@ def _landed(root: Path, run_id: str) -> str:
     return str(lines[-1].data["commit"]) if lines else ""
 
 
-def _record(root: Path, row: Landing) -> None:
+def record_landing(root: Path, row: Landing) -> None:
     """Write down where runs have landed, and remove their trees."""
     data: dict[str, Any] = {"commit": row.commit, "target": row.target, "runs": [*row.run_ids]}
     data |= {"judged": row.how, **({"flaky": [*row.flaky]} if row.flaky else {})}
