@@ -26,7 +26,7 @@ from interlock.core.process import environment_of
 from interlock.core.text import shown, whole
 from interlock.gates.config import SourceCall, SourceConfig
 from interlock.graph.errors import SOURCE_ANSWER, SOURCE_BUSY, SOURCE_LOGIN, SOURCE_SETUP, SOURCE_UNKNOWN, GraphError
-from interlock.graph.sources.ticket import found
+from interlock.graph.sources.answer_path import found
 
 SECONDS: Final = 45.0
 """How long a call takes at most, with its repetitions; the clients that wait least give up after 60 seconds."""

@@ -1,7 +1,7 @@
 """A ticket of a source, as `jira:ABC-12` names it: fetched word for word, with its digest and the time."""
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,6 +13,7 @@ from interlock.core.text import one_line, shown
 from interlock.gates.config import SourceCall, SourceConfig, load_config
 from interlock.graph.errors import SOURCE_ANSWER, SOURCE_SETUP, SOURCE_UNKNOWN, GraphError
 from interlock.graph.sources import github
+from interlock.graph.sources.answer_path import found
 from interlock.redaction import redactor_for
 
 MAX_TITLE_CHARS: Final = 300
@@ -136,23 +137,6 @@ def answers(root: Path, name: str) -> list[Any]:
     from interlock.graph.sources.over_mcp import call  # noqa: PLC0415
 
     return call(root, source, table, SourceCall(table.tool, table.arguments, table.next), {"id": asked})
-
-
-def found(data: Any, path: str) -> Iterator[Any]:
-    """Yield what an answer holds at a path: names with dots between them, `[0]` an entry of a list, `[*]` each."""
-    name, _, rest = path.partition(".")
-    name, *indexes = name.replace("]", "").split("[")
-    values: list[Any] = [data]
-    if name:
-        values = [each[name] for each in values if isinstance(each, Mapping) and name in each]
-    for index in indexes:
-        lists = [cast("list[Any]", each) for each in values if isinstance(each, list)]
-        values = [item for each in lists for item in (each if index == "*" else each[int(index) :][:1])]
-    for each in values:
-        if rest:
-            yield from found(each, rest)
-        elif each is not None:
-            yield each
 
 
 def _texts(page: Any, path: str) -> list[str]:

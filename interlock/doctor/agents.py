@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from interlock.agents import AgentConfigError, Ask, RunnerError, make_runner
-from interlock.agents.runners import AcpRunner
-from interlock.agents.runners.acp_agents import KEYS, PREFIX
+from interlock.agents.runners import ACP, ACP_KEYS, AcpRunner
 from interlock.agents.usage import Limits
 from interlock.gates.config import load_config
 from interlock.gates.errors import ConfigError
@@ -59,8 +58,8 @@ def prove_agents(home: Path, more: Iterable[str] = ()) -> list[AgentProof]:
     tables: list[dict[str, Any]] = []
     with suppress(ConfigError):
         rows = load_config(home).agents.values()
-        ours = [row for row in rows if str(row.get("runner")).startswith(PREFIX)]
-        tables = [{key: row[key] for key in ("runner", *KEYS) if key in row} for row in ours]
+        ours = [row for row in rows if str(row.get("runner")).startswith(ACP)]
+        tables = [{key: row[key] for key in ("runner", *ACP_KEYS) if key in row} for row in ours]
     known = {table["runner"] for table in tables}
     tables += [{"runner": name} for name in more if name not in known]
     return [prove_agent(home, table) for at, table in enumerate(tables) if table not in tables[:at]]
@@ -74,7 +73,7 @@ def prove_agent(home: Path, table: Mapping[str, Any]) -> AgentProof:
         try:
             made = make_runner("builder", table, root=home)
             if not isinstance(made, AcpRunner):
-                return AgentProof(name, problem=f"it is no agent of the protocol: write {PREFIX}NAME")
+                return AgentProof(name, problem=f"it is no agent of the protocol: write {ACP}NAME")
             answer = AcpRunner(made.agent, opened=sessions.append)(_ask(str(root)))
         except (AgentConfigError, RunnerError) as error:
             return AgentProof(name, problem=error.message)
