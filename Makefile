@@ -37,7 +37,7 @@ test: browser clients sandbox database ## run the tests
 	@$(PYTEST) -n $(WORKERS)
 
 test-long: browser clients sandbox database ## run what `make test` leaves out: more rows, more examples, more real processes (8 minutes)
-	@$(PYTEST) -n $(WORKERS) --dist loadfile --hypothesis-profile=long -m "(long or hypothesis) and not campaign and not slow"
+	@$(PYTEST) -n $(WORKERS) --dist loadfile --no-loadscope-reorder --hypothesis-profile=long -m "(long or hypothesis) and not campaign and not slow"
 
 # Programs with a sandbox of their own see no folder of the machine below /dev, so not the disk in memory either.
 test-slow: packages langgraph ## run the tests with LangGraph's tools and inside the command-line agents that are installed

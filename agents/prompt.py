@@ -62,7 +62,7 @@ def assignment(
         gate_notes: How a gate is judged, one line, by its id.
         outputs: What other roles reported in this round, by role; the last two are quoted.
         comments: What people wrote about lines of the work, one line each.
-        note: Why the run was begun anew, with what its work conflicts with.
+        note: Why the run was begun anew: what its work conflicts with, or what was said of it.
     """
     protocol = ask.protocol or DEFAULT_PROTOCOL
     role = protocol.roles[ask.role]
@@ -91,8 +91,8 @@ def assignment(
     if not is_read:
         sections.append(f"## Why the files cannot be read\n\n{data_block('reading them', ask.tree, MAX_QUOTED_BYTES)}")
     if note:
-        quoted = data_block("what has landed, and the work before", note, 4 * MAX_QUOTED_BYTES)
-        sections.append(f"## Why the task is begun anew\n\n{quoted}")
+        quoted = data_block("the work before, and what came of it", note, 4 * MAX_QUOTED_BYTES)
+        sections.append(f"## Why the task is begun anew\n\nDeal with it, or say in OUTPUT why not.\n\n{quoted}")
     sections += _work(fail_reasons, failed, put_back, changes, comments)
     sections += _quotations(ask.evidence, digests, collected_findings, outputs, page=page is not None)
     # Our own rules are read last, behind everything that others wrote.

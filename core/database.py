@@ -17,9 +17,9 @@ import os
 import threading
 import time
 from collections.abc import Callable, Generator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar, cast
 
@@ -55,27 +55,27 @@ _KEPT_SECONDS: Final = 5.0
 _MOST_CONNECTIONS: Final = 4
 """How many threads of a process use the database at once; others wait."""
 
-SETUP: Final = "Run `interlock database setup` as a role that may make tables."
-
-
 CODES: Final = rules(
     {
         "DBA902": (
             "The address of the database is one of PostgreSQL, without a password in it.",
-            "Write postgresql://USER@HOST:PORT/DATABASE, and the password into ~/.pgpass or another PGPASSFILE.",
+            "Write postgresql://USER@HOST:PORT/DATABASE; a password belongs where libpq looks, such as ~/.pgpass.",
         ),
         "DBA903": (
             f"The server is PostgreSQL {OLDEST_SERVER} or newer.",
             "Move the database to a newer server with pg_dump and pg_restore.",
         ),
-        "DBA904": ("The database has the tables of Interlock.", SETUP),
+        "DBA904": (
+            "The database has the tables of Interlock.",
+            "Run `interlock database setup` as a role that may make tables.",
+        ),
         "DBA905": (
             "The tables have a version that this Interlock knows.",
-            "Where they are older, run `interlock database setup`; where they are newer, upgrade Interlock here.",
+            "Run `interlock database setup` where they are older, while workers go on; else upgrade Interlock here.",
         ),
         "DBA906": (
             "The role may read and write the tables, and the server takes writes.",
-            "Give the role what `interlock database setup --print --roles` prints, or name the primary server.",
+            "Grant what `interlock database setup --print --roles` prints; of a replica, name the primary server.",
         ),
         "DBA907": (
             "The database is encoded in UTF8, so that it keeps every text.",
@@ -94,6 +94,11 @@ class DatabaseError(InterlockError):
 
     code = "DBA901"
     exit_code = Exit.SYSTEM
+
+    @classmethod
+    def of(cls, code: str, message: str) -> "DatabaseError":
+        """Return the error with a code of `CODES`, and what to do as it stands there."""
+        return cls(message, CODES[code].remedy, code)
 
 
 class LegLost(DatabaseError):  # noqa: N818 - users see the name, as `kind` of an error
@@ -163,11 +168,8 @@ def _configured(root: Path) -> str:
         text = (root / "interlock.toml").read_bytes()
     except OSError:
         return ""
-    return _named_in(text) if b"database" in text else ""
-
-
-@lru_cache(maxsize=8)
-def _named_in(text: bytes) -> str:
+    if b"database" not in text:
+        return ""
     import tomllib  # noqa: PLC0415 - most projects have no database
 
     try:
@@ -190,12 +192,9 @@ def check_address(address: str, where: str) -> None:
     except ValueError:
         parts = urlsplit("")
     if parts.scheme not in ("postgresql", "postgres"):
-        message = f"{where} is no address of PostgreSQL"
-        raise DatabaseError(message, "Write postgresql://USER@HOST:PORT/DATABASE.", "DBA902")
+        raise DatabaseError.of("DBA902", f"{where} is no address of PostgreSQL")
     if parts.password is not None or {"password", "sslpassword"} & {*parse_qs(parts.query)}:
-        message = f"{where} has a password in it, which would be seen wherever the address is"
-        fix = "Take it out, and put it where libpq looks: ~/.pgpass, a service file, PGPASSFILE, or a certificate."
-        raise DatabaseError(message, fix, "DBA902")
+        raise DatabaseError.of("DBA902", f"{where} has a password in it, which would be seen wherever the address is")
 
 
 def database(address: str) -> "Database":
@@ -231,8 +230,8 @@ class Database:
         self._is_checked = not checked
         self._free = threading.Semaphore(_MOST_CONNECTIONS)
         self._lock = threading.Lock()
-        self._kept: tuple[Link, float] | None = None
-        self._is_watched = False
+        self._kept: Link | None = None
+        self._closing = threading.Timer(0, self.close)
         self._leg = this_leg()
         self.patience = LEG_PATIENCE_SECONDS if self._leg else PATIENCE_SECONDS
 
@@ -247,7 +246,12 @@ class Database:
             LegLost: This process drives a leg that has its run no more.
             DatabaseError: The database cannot be used.
         """
-        return self._repeated(lambda: self.transaction(lock=lock), work)
+
+        def once() -> T:
+            with self.transaction(lock=lock) as link:
+                return work(link)
+
+        return self.persistently(once)
 
     def read(self, work: "Callable[[Link], T]") -> T:
         """Read, each statement by itself, and return the result; a leg that has its run no more may read.
@@ -255,14 +259,19 @@ class Database:
         Raises:
             DatabaseError: The database cannot be used.
         """
-        return self._repeated(self.connection, work)
 
-    def _repeated(self, opened: "Callable[[], AbstractContextManager[Link]]", work: "Callable[[Link], T]") -> T:
+        def once() -> T:
+            with self.connection() as link:
+                return work(link)
+
+        return self.persistently(once)
+
+    def persistently(self, act: Callable[[], T]) -> T:
+        """Do something, again while the database cannot be reached, until `patience` is over."""
         end = 0.0
         while True:
             try:
-                with opened() as link:
-                    return work(link)
+                return act()
             except DatabaseError as error:
                 # From the first failure on: a process may have been frozen before, or have waited for a lock.
                 end = end or time.monotonic() + self.patience
@@ -277,22 +286,17 @@ class Database:
         Raises:
             LegLost, DatabaseError: As `transact`.
         """
-        import psycopg  # noqa: PLC0415 - an extra, and slow to import
+        with self.connection() as link, link.transaction():
+            link.execute(_HELD)
+            if leg := self._leg or _DRIVEN.get():
+                check_leg(link, leg)
+            if lock:
+                # A statement of its own: one that also reads would read what was there before it waited.
+                link.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"interlock {lock}",))
+            yield link
 
-        try:
-            with self._connection() as link, link.transaction():
-                link.execute(_HELD)
-                if leg := self._leg or _DRIVEN.get():
-                    check_leg(link, leg)
-                if lock:
-                    # A statement of its own: one that also reads would read what was there before it waited.
-                    link.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"interlock {lock}",))
-                yield link
-        except psycopg.Error as error:
-            if (known := _translated(error, self.address)) is None:
-                raise
-            raise known from error
-
+    # One connection is kept between transactions. A pool of psycopg's would connect in threads of its own, whose errors
+    # go to the log, and the caller would learn no more than that it waited in vain.
     @contextmanager
     def connection(self) -> "Generator[Link]":
         """Lend a connection in which each statement is a transaction of its own.
@@ -300,13 +304,19 @@ class Database:
         Raises:
             DatabaseError: The database cannot be used.
         """
-        import psycopg  # noqa: PLC0415
+        import psycopg  # noqa: PLC0415 - an extra, and slow to import
 
         try:
-            with self._connection() as link:
-                yield link
+            with self._free:
+                with self._lock:
+                    kept, self._kept = self._kept, None
+                link = kept or self._connected()
+                try:
+                    yield link
+                finally:
+                    self._keep(link)
         except psycopg.Error as error:
-            if (known := _translated(error, self.address)) is None:
+            if (known := translated(error, self.address)) is None:
                 raise
             raise known from error
 
@@ -315,20 +325,7 @@ class Database:
         with self._lock:
             kept, self._kept = self._kept, None
         if kept:
-            kept[0].close()
-
-    # One connection is kept between transactions. A pool of psycopg's would connect in threads of its own, whose errors
-    # go to the log, and the caller would learn no more than that it waited in vain.
-    @contextmanager
-    def _connection(self) -> "Generator[Link]":
-        with self._free:
-            with self._lock:
-                kept, self._kept = self._kept, None
-            link = kept[0] if kept else self._connected()
-            try:
-                yield link
-            finally:
-                self._keep(link)
+            kept.close()
 
     def _connected(self) -> "Link":
         link = self._connect(self.address)
@@ -345,26 +342,13 @@ class Database:
         with self._lock:
             # One that is broken, or was cut off within a transaction, is not idle.
             if self._kept is None and link.info.transaction_status.name == "IDLE":
-                self._kept = link, time.monotonic()
-                if not self._is_watched:
-                    self._watch(_KEPT_SECONDS)
+                self._kept = link
+                self._closing.cancel()
+                self._closing = threading.Timer(_KEPT_SECONDS, self.close)
+                self._closing.daemon = True
+                self._closing.start()
                 return
         link.close()
-
-    def _watch(self, seconds: float) -> None:
-        timer = threading.Timer(seconds, self._close_unused)
-        timer.daemon = self._is_watched = True
-        timer.start()
-
-    def _close_unused(self) -> None:
-        with self._lock:
-            self._is_watched = False
-            # One that is in use is watched again when it is given back.
-            left = self._kept[1] + _KEPT_SECONDS - time.monotonic() if self._kept else 0.0
-            if left > 0:
-                self._watch(left)
-        if left <= 0:
-            self.close()
 
 
 _OPTIONS: Final[dict[str, Any]] = {
@@ -417,33 +401,26 @@ def check_tables(link: "Link") -> None:
 
     server = link.info.server_version // 10_000
     if server < OLDEST_SERVER:
-        message = f"the server is PostgreSQL {server}; {OLDEST_SERVER} is the oldest that works"
-        raise DatabaseError(message, "Move the database to a newer server with pg_dump.", "DBA903")
+        raise DatabaseError.of("DBA903", f"the server is PostgreSQL {server}; {OLDEST_SERVER} is the oldest that works")
     try:
         row = link.execute("SELECT version, oldest FROM interlock.meta").fetchone()
     except psycopg.errors.UndefinedTable as error:
-        raise DatabaseError("the database has no tables of Interlock", SETUP, "DBA904") from error
+        raise DatabaseError.of("DBA904", "the database has no tables of Interlock") from error
     if row is None or row["version"] < VERSION:
         found = row["version"] if row else "none"
-        message = f"the tables have version {found}, and this version of Interlock needs {VERSION}"
-        raise DatabaseError(message, f"{SETUP} Workers of the version before go on meanwhile.", "DBA905")
+        raise DatabaseError.of("DBA905", f"the tables have version {found}, and this Interlock needs {VERSION}")
     if row["oldest"] > VERSION:
-        message = f"the tables have version {row['version']}, which needs a newer Interlock than this one"
-        raise DatabaseError(message, "Upgrade: pip install --upgrade './interlock[postgres]'.", "DBA905")
+        raise DatabaseError.of("DBA905", f"the tables have version {row['version']}, which needs a newer Interlock")
 
 
-def _translated(error: Exception, address: str) -> DatabaseError | None:
+def translated(error: object, address: str) -> DatabaseError | None:
     """Return the error to raise for one of psycopg; None for a mistake in our own statements."""
     from psycopg import InterfaceError, OperationalError, errors  # noqa: PLC0415
 
     # The server's words name tables, roles and values; libpq's never have the password.
     why = " ".join(str(error).split())[:300]
-    if isinstance(error, errors.InsufficientPrivilege):
-        fix = "Give the role its rights: `interlock database setup --print --roles` prints which."
-        return DatabaseError(f"the role may not do this: {why}", fix, "DBA906")
-    if isinstance(error, errors.ReadOnlySqlTransaction):
-        fix = "Name the primary server; only pages and `interlock status` may read a replica."
-        return DatabaseError(f"the server only reads: {why}", fix, "DBA906")
+    if isinstance(error, (errors.InsufficientPrivilege, errors.ReadOnlySqlTransaction)):
+        return DatabaseError.of("DBA906", f"the server refuses: {why}")
     if isinstance(error, (errors.DiskFull, errors.OutOfMemory)):
         fix = "Free disk space on the server; whatever was cut off is tried again, and nothing that counts is lost."
         return DatabaseError(f"the server cannot write: {why}", fix)

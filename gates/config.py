@@ -241,7 +241,7 @@ def _bad_sources(config: Config, path: str) -> Iterator[Finding]:
             text = "the address cannot be used: the ticket, and the token, would be sent in the clear."
             fix = "Write https://HOST/PATH; http:// only for 127.0.0.1, [::1] and localhost."
             yield config_problem("CFG104", path, f"{key}.url", text, fix)
-        paths = {name: getattr(source, name) for name in ("id", "title", "text", "state", "link", "next")}
+        paths = {name: getattr(source, name) for name in ("id", "title", "text", "state", "next")}
         for word, text in paths.items():
             if not re.fullmatch(_PATH, text):
                 fix = 'Write names with dots between them, such as "fields.summary" or "comments[*].body".'

@@ -286,7 +286,6 @@ class SourceConfig(Table):
         title: The path of its title; default: its id.
         text: The path of its text.
         state: The path of its state.
-        link: The path of its address.
         write_back: Whether the end of a run is said in a comment.
         comment: The call that adds a comment.
         comments: The call that lists the comments.
@@ -306,7 +305,6 @@ class SourceConfig(Table):
     title: str = ""
     text: str = ""
     state: str = ""
-    link: str = ""
     write_back: bool = False
     comment: SourceCall | None = None
     comments: SourceCall | None = None

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from interlock.graph.ending import prune_trees
     from interlock.graph.engine.folder import find_run, is_run_id, list_runs, runs_of, journal_path
     from interlock.graph.engine.folder import LANDED, journal_of, journal_run, snapshots_path, state_dir
-    from interlock.graph.engine.legs import QUEUES, await_legs, workers_alive
+    from interlock.graph.engine.legs import QUEUES, check_workers, needed, waiting, workers_alive
     from interlock.graph.errors import ANSWER, CODES as RUN_CODES, COMMENT, GraphError, RULES as RUN_RULES, TREE
     from interlock.graph.errors import RunBusyError, RunDamagedError, TaskError, UnknownRunError
     from interlock.graph.from_journal import explain_from_journal, find_in_journal, findings_of
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from interlock.graph.sources.ticket import Fetched, answers, fetch, known_source
     from interlock.graph.sources.task_file import new_task
     from interlock.graph.merge_result import JudgedMerge, Merged, judge_merge, merged
-    from interlock.graph.task.apart import Start, start_apart
+    from interlock.graph.task.apart import Start, ask_to_begin, start_apart
     from interlock.graph.task.background import Drives
     from interlock.graph.task.build import task_graph
     from interlock.graph.task.candidates import BEFORE_REVIEW, CANDIDATE, CHOSEN, candidates_of, green_of, keep_choice
@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     from interlock.graph.task.record import policy_changes
     from interlock.graph.task.restoring import restoring
     from interlock.graph.task.roster import staffed, vacant_roles
-    from interlock.graph.task.runs import RunView, answer_question, comment, comment_end, drive, keep_files, start_run
-    from interlock.graph.task.runs import view_run
+    from interlock.graph.task.runs import RunView, answer_question, comment, comment_end, drive, follow, keep_files
+    from interlock.graph.task.runs import start_run, view_run
     from interlock.graph.task.scope_leases import blocker_text, give_up
     from interlock.graph.task.sealing import base_faults, base_of, case_of, frozen_of, in_git
     from interlock.graph.task.sealing import judged_on_base, products_of
@@ -57,11 +57,11 @@ if TYPE_CHECKING:
     from interlock.graph.task.store import RunStore, no_task_run
     from interlock.graph.task.task import PLACEHOLDER, Task, load_task, task_from_mapping
     from interlock.graph.task.trees import HandOver, content_of, earlier_runs, hand_overs, put_back_of
-    from interlock.graph.team.asking import needed, submit
+    from interlock.graph.team.asking import submit
     from interlock.graph.team.moving import migrate
     from interlock.graph.team.overview import Overview, overview
     from interlock.graph.team.schema import roles_sql, set_up, setup_sql
-    from interlock.graph.team.worker import work
+    from interlock.graph.team.worker import Worker
     from interlock.graph.ticket.build import pipeline_graph
     from interlock.graph.ticket.contract import MinimalResponse, MinimalTicket, RunStatus, Ticket, TicketResponse
     from interlock.graph.ticket.explain import all_summaries, explain_ticket
@@ -137,6 +137,7 @@ __all__ = [
     "UnknownRunError",
     "Verification",
     "Wait",
+    "Worker",
     "abandon",
     "abandon_ticket",
     "agent_text",
@@ -144,7 +145,7 @@ __all__ = [
     "all_summaries",
     "answer_question",
     "answers",
-    "await_legs",
+    "ask_to_begin",
     "base_faults",
     "base_of",
     "blocker_text",
@@ -152,6 +153,7 @@ __all__ = [
     "candidates_of",
     "case_of",
     "check_evidence",
+    "check_workers",
     "comment",
     "comment_end",
     "comments",
@@ -173,6 +175,7 @@ __all__ = [
     "find_run",
     "find_ticket_run",
     "findings_of",
+    "follow",
     "follow_pull",
     "frozen_of",
     "give_up",
@@ -252,8 +255,8 @@ __all__ = [
     "verify_bundle",
     "verify_journal",
     "view_run",
+    "waiting",
     "with_files",
-    "work",
     "work_text",
     "workers_alive",
 ]

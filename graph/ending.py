@@ -21,7 +21,7 @@ from interlock.graph.task.left_agents import end_left_agents
 from interlock.graph.task.record import Recorder
 from interlock.graph.task.runs import Graphs, notify_of, view_run
 from interlock.graph.task.scope_leases import clear
-from interlock.graph.task.store import RunStore
+from interlock.graph.task.store import RunStore, no_task_run
 from interlock.graph.ticket.tickets import Tickets
 
 _DAY_SECONDS: Final = 24 * 60 * 60
@@ -78,7 +78,11 @@ def abandon(root: Path, run_id: str) -> bool:
     store = RunStore(root, run_id)
     if (database := database_of(root)) is not None:
         # From then on its process writes nothing, and its worker ends it.
-        legs.cancel(database, run_id)
+        was_active = legs.cancel(database, run_id)
+        if not store.exists():
+            if was_active:
+                return True  # it was taken out of the queue
+            raise no_task_run(root, run_id)
     with store.locked():
         view = view_run(run_id, root=root)
         end_left_agents(store)

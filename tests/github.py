@@ -70,7 +70,7 @@ class GitHub:
             if rest == ["check-runs"]:
                 runs = [row for row in rows if "name" in row]
                 return 200, {}, {"total_count": len(runs), "check_runs": _page(runs, query)}
-            return 200, {}, {"state": "pending", "statuses": [row for row in rows if "context" in row]}
+            return 200, {}, {"state": "pending", "statuses": _page([row for row in rows if "context" in row], query)}
         if kind == "pulls" and number in state["pulls"]:
             pull = state["pulls"][number]
             if method == "PATCH":

@@ -161,7 +161,6 @@ def test_an_installed_validator_knows_its_grammar(environment: Path, tmp_path: P
 
 WITH_AN_EXTRA = {
     "langchain": {"agents.runners.chat", "agents.runners.pictures", "agents.runners.turn"},
-    "acp": {"agents.runners.acp_session"},
     "dbos": {"graph.team.worker"},
     "psycopg": {"graph.engine.saver", "graph.team.moving"},
     "securesystemslib": {"graph.attest"},
@@ -179,7 +178,7 @@ for module in pkgutil.walk_packages(interlock.__path__, "interlock."):
         try:
             importlib.import_module(module.name)
         except ModuleNotFoundError as error:
-            if error.name not in ("langchain", "acp", "dbos", "psycopg", "securesystemslib"):
+            if error.name not in ("langchain", "dbos", "psycopg", "securesystemslib"):
                 raise
             print(error.name + ":" + module.name)
         else:

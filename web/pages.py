@@ -57,7 +57,9 @@ def ago(at: datetime) -> str:
 
 
 def seconds_text(seconds: float) -> str:
-    """Return a duration: `0.4 s`, `12 s`, `5 min`, `2.5 h`."""
+    """Return a duration: `0.4 s`, `12 s`, `5 min`, `2.5 h`; nothing for none."""
+    if not seconds:  # nobody has said it, as of an agent that is a function
+        return ""
     if seconds < 10:
         return f"{seconds:.1f} s"
     if seconds < 120:

@@ -22,7 +22,16 @@ from interlock.agents.tables import Table, Text
 from interlock.agents.usage import Limits, Price
 from interlock.core.text import closest
 
-__all__ = ["AcpRunner", "CommandRunner", "PythonRunner", "ReplayRunner", "make_runner", "remote_request"]
+__all__ = [
+    "ACP",
+    "ACP_KEYS",
+    "AcpRunner",
+    "CommandRunner",
+    "PythonRunner",
+    "ReplayRunner",
+    "make_runner",
+    "remote_request",
+]
 
 
 @dataclass(frozen=True, slots=True)

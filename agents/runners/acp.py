@@ -8,18 +8,17 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from interlock.agents.ask import Answer, Ask, RunnerError
 from interlock.agents.files import files_of
 from interlock.agents.runners.acp_agents import Agent
+from interlock.agents.runners.acp_permission import scope_of
+from interlock.agents.runners.acp_session import Session
 from interlock.agents.runners.command import SpentError, environment_for, last_words, watching
 from interlock.agents.runners.program_output import Stream
 from interlock.agents.usage import Limits, Price, Usage
 from interlock.core.process import GRACE_SECONDS, Ended, capture
-
-if TYPE_CHECKING:
-    from interlock.agents.runners.acp_session import Session
 
 _LEAVE_SECONDS: Final = 2.0
 """How long an agent may take to end once its input is closed."""
@@ -38,7 +37,7 @@ class AcpRunner:
         self,
         agent: Agent,
         prices: Mapping[str, Price] | None = None,
-        opened: Callable[["Session"], object] = lambda _session: None,
+        opened: Callable[[Session], object] = lambda _session: None,
     ) -> None:
         self.agent = agent
         self._prices, self._opened = prices, opened
@@ -51,8 +50,6 @@ class AcpRunner:
         Raises:
             RunnerError: It cannot be started, took too long, failed, or does not speak the protocol as we do.
         """
-        from interlock.agents.runners.acp_session import Session, scope_of  # noqa: PLC0415 - needs the package
-
         command, limit, watch = self.agent.command, ask.limits.seconds, watching(ask, time.monotonic())
         seconds = command.timeout_seconds if limit is None else min(command.timeout_seconds, limit)
 
@@ -70,22 +67,21 @@ class AcpRunner:
             except RunnerError as error:
                 error.spent = session.used
                 raise
-        usage = replace(session.used, seconds=ended.seconds)
-        if session.is_late and limit == seconds:
-            session.stopped = Limits(seconds=seconds).spent(Usage(seconds=max(seconds, ended.seconds)))
-        if session.stopped:
-            return Answer("", usage, command.model, stopped=session.stopped)
-        name = command.argv[0]
+        usage, name, stopped = replace(session.used, seconds=ended.seconds), command.argv[0], session.stopped
         if session.is_late:
-            message = f"{name} gave no answer within {seconds:g} s and was ended{last_words(ended)}"
-            raise RunnerError(message, "Give it more `timeout_seconds`, or see by hand what it waits for.", usage)
+            if limit != seconds:
+                message = f"{name} gave no answer within {seconds:g} s and was ended{last_words(ended)}"
+                raise RunnerError(message, "Give it more `timeout_seconds`, or see by hand what it waits for.", usage)
+            stopped = Limits(seconds=seconds).spent(Usage(seconds=max(seconds, ended.seconds)))
+        if stopped:
+            return Answer("", usage, command.model, stopped=stopped)
         if not session.is_over:
             message = f"{name} ended with status {ended.status} in the middle of its work{last_words(ended)}"
             raise RunnerError(message, "Run it by hand in this folder, and fix what it says.", usage)
         answer = session.end()
         return replace(answer, usage=usage, model=answer.model or command.model)
 
-    def _run(self, ask: Ask, session: "Session", seconds: float) -> Ended:
+    def _run(self, ask: Ask, session: Session, seconds: float) -> Ended:
         """Run the agent until the session is over.
 
         Raises:

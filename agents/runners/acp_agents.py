@@ -10,6 +10,7 @@ from typing import Annotated, Final
 from annotated_types import Ge
 
 from interlock.agents.runners.command import fill
+from interlock.agents.runners.command_table import check_names
 from interlock.agents.runners.presets import PRESETS, Command
 from interlock.agents.tables import Table, Text
 from interlock.core.process import COMMON_ENVIRONMENT
@@ -115,11 +116,7 @@ def read_agent(table: Table, name: str, root: Path) -> Agent:
         raise table.error(
             "runner", f"there is no program `{program}`", f'Write `runner = "{PREFIX}{near}"`.' if near else fix
         )
-    try:
-        import acp.schema as _  # noqa: F401, PLC0415 - half a second that other runs do not pay
-    except ImportError as error:
-        fix = "Install the extra from the checkout: pip install './interlock[acp]'"
-        raise table.error("runner", f"an agent of the protocol needs a package: {error}", fix) from error
+    check_names(table, given.environment)
     agent = agent or Agent(Command(tuple(argv)))
     command = agent.command
     naming = tuple(fill(word, {"model": given.model}) for word in command.naming) if given.model else ()

@@ -1,8 +1,8 @@
 """One session of the Agent Client Protocol: what is said to an agent, what it says, and what it asks for. No I/O.
 
-Lines of JSON-RPC come in by `feed` and go out by `talk`. The messages are those of the library
-`agent-client-protocol`, protocol 1. Its connection and its way to start an agent are not used: they read a line of any
-length into memory, log what an agent sends, and end one process, where some agents go on in a second one.
+Lines of JSON-RPC come in by `feed` and go out by `talk`, in version 1 of the protocol; the tests hold what is sent to
+the schema of the library `agent-client-protocol`. The library itself is not used: it reads a line of any length into
+memory, logs what an agent sends, and ends one process, where some agents go on in a second one.
 
 An agent that asks is told no more than yes or no. So the reasons are its next prompt, in the same session, once its
 turn has ended: some end it at a refusal, and wait for just that.
@@ -13,15 +13,10 @@ is no request that is known here gets an error.
 """
 
 import json
-import sys
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping
 from math import inf
 from typing import Any, Final, TypeAlias
-
-from acp import schema
-from acp.meta import AGENT_METHODS, CLIENT_METHODS, PROTOCOL_VERSION
-from pydantic import BaseModel, ValidationError
 
 from interlock import __version__
 from interlock.agents.ask import Answer, Ask, RunnerError
@@ -30,13 +25,11 @@ from interlock.agents.files import ScopedFiles
 from interlock.agents.quoting import bullets
 from interlock.agents.readable_files import MAX_LINES
 from interlock.agents.runners.acp_agents import Agent
-from interlock.agents.runners.acp_permission import SERVER, Permissions, scope_of
+from interlock.agents.runners.acp_permission import Permissions
 from interlock.agents.runners.program_output import Stream, number_of, object_of, objects_of
 from interlock.agents.usage import Price, Usage
 from interlock.core.process import GRACE_SECONDS, MAX_OUTPUT_BYTES
 from interlock.core.text import few, shown
-
-__all__ = ["Session", "scope_of"]
 
 MAX_SESSION_BYTES: Final = 256 * 1024 * 1024
 """An agent that sends more than so much for one answer is ended."""
@@ -46,12 +39,13 @@ TURNS: Final = 4
 _KNOWN_CALLS: Final = 100
 _REASONS_BYTES: Final = 8 * 1024
 _ABOUT_CALL: Final = ("kind", "title", "locations", "content", "rawInput")
-_ANSWERED: Final = {
-    CLIENT_METHODS[name] for name in ("session_request_permission", "fs_read_text_file", "fs_write_text_file")
-}
+_VERSION: Final = 1
+_NOTHING_OFFERED: Final = {"fs": {"readTextFile": False, "writeTextFile": False}, "terminal": False}
+_ANSWERED: Final = ("session/request_permission", "fs/read_text_file", "fs/write_text_file")
 _AUTH_REQUIRED, _REFUSED, _UNKNOWN, _INVALID = -32000, -32001, -32601, -32602
 
-Steps: TypeAlias = Generator[tuple[str, BaseModel], Mapping[str, Any], Mapping[str, Any] | None]
+Steps: TypeAlias = Generator[tuple[str, Mapping[str, Any]], Mapping[str, Any], None]
+"""What an agent is asked: yields method and parameters, and is sent the result."""
 
 
 class _RequestError(Exception):
@@ -72,14 +66,13 @@ class Session(Stream):
         heard: Called with the session after each message.
         seconds: How long it may take.
         prices: What the tokens of models cost, by `provider:name`.
-        clock: Seconds that only grow.
 
     Attributes:
         stopped: The limit that ended the work; empty when none did.
-        is_late: Whether the time was up.
-        is_over: Whether nothing more is said; it came to its end unless one of the two above is set.
+        is_late: Whether that was the time.
+        is_over: Whether nothing more is said; it came to its end unless `stopped` is set.
         about: What the agent calls itself, and its version.
-        asked: The kinds of tools that it asked for.
+        asked: The kinds of tools that it called, each with whether it asked for permission.
     """
 
     def __init__(
@@ -90,16 +83,15 @@ class Session(Stream):
         heard: Callable[[Stream], object],
         seconds: float,
         prices: Mapping[str, Price] | None = None,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__(heard, prices, agent.command.model)
         self.provider = agent.provider
         self.stopped, self.is_late, self.is_over = "", False, False
         self.about = ""
-        self.asked: set[str] = set()
+        self.asked: dict[str, bool] = {}
         self._ask, self._agent, self._files = ask, agent, files
         self._permissions = Permissions(ask, files)
-        self._clock, self._end = clock, clock() + seconds
+        self._end = time.monotonic() + seconds
         self._out, self._bytes = bytearray(), 0
         self._request, self._turn, self._session = 0, 0, ""
         self._calls: dict[str, dict[str, Any]] = {}
@@ -126,10 +118,10 @@ class Session(Stream):
 
     def talk(self) -> bytes | None:
         """Return what is to be written to the agent now; None once the session is over."""
-        now = self._clock()
-        if now >= self._end and not self._is_cancelled:
+        now = time.monotonic()
+        if now >= self._end and not self.stopped:
             self.is_late = True
-            self.cancel("")
+            self.cancel("its time is up")
         if now >= self._end + GRACE_SECONDS:
             self.is_over = True
         said, self._out = bytes(self._out), bytearray()
@@ -139,19 +131,15 @@ class Session(Stream):
         """Have the agent stop, once; it has a moment to say what it spent."""
         if self.stopped or self.is_over:
             return
-        self.stopped, self._end = stopped, min(self._end, self._clock())
+        self.stopped, self._end = stopped, min(self._end, time.monotonic())
         if self._turn:
-            self._send(method=AGENT_METHODS["session_cancel"], params={"sessionId": self._session})
+            self._send(method="session/cancel", params={"sessionId": self._session})
         else:
             self.is_over = True
 
     def end(self) -> Answer:
         """Return the last message of the agent: its answer."""
         return Answer("".join(self._parts), self.used, self.model, self.tool_calls)
-
-    @property
-    def _is_cancelled(self) -> bool:
-        return bool(self.stopped) or self.is_late
 
     def _send(self, **row: Any) -> None:
         self._out += json.dumps({"jsonrpc": "2.0", **row}).encode() + b"\n"
@@ -163,10 +151,8 @@ class Session(Stream):
                 answer: dict[str, Any] = {"result": self._answer(method, params)}
             except _RequestError as error:
                 answer = {"error": error.row}
-            except ValidationError as error:
-                answer = {"error": {"code": _INVALID, "message": _faults(error)}}
             self._send(id=number if isinstance(number, (int, str)) else None, **answer)
-        elif method == CLIENT_METHODS["session_update"] and params.get("sessionId") == self._session:
+        elif method == "session/update" and params.get("sessionId") == self._session:
             self._update(object_of(params.get("update")))
         elif method is None and type(number) is int and number == self._request:
             self._next(row)
@@ -177,38 +163,34 @@ class Session(Stream):
         """Go on with the conversation: begin it, or go on with the answer to the last request."""
         if error := object_of(None if row is None else row.get("error")):
             self.is_over = True
-            if not self._is_cancelled:
+            if not self.stopped:
                 sign_in = "Sign in once with the program itself, or give it its key by `environment` (and `sign_in`)."
                 fix = sign_in if error.get("code") == _AUTH_REQUIRED else "Do what it says."
                 raise RunnerError(f"the agent says: {shown(error.get('message'))}", fix)
             return
         try:
-            asked = next(self._steps) if row is None else self._steps.send(object_of(row.get("result")))
+            method, params = next(self._steps) if row is None else self._steps.send(object_of(row.get("result")))
         except StopIteration:
             self.is_over = True
             return
         self._request += 1
-        params = asked[1].model_dump(mode="json", by_alias=True, exclude_none=True)
-        self._send(id=self._request, method=AGENT_METHODS[asked[0]], params=params)
+        self._send(id=self._request, method=method, params=params)
 
     def _conversation(self) -> Steps:
-        about = schema.Implementation(name="interlock", version=__version__)
-        begin = schema.InitializeRequest(
-            protocol_version=PROTOCOL_VERSION, client_capabilities=schema.ClientCapabilities(), client_info=about
-        )
-        hello = yield from _asked("initialize", begin, schema.InitializeResponse)
-        if hello.get("protocolVersion") != PROTOCOL_VERSION:
+        about = {"name": "interlock", "version": __version__}
+        begin = {"protocolVersion": _VERSION, "clientCapabilities": _NOTHING_OFFERED, "clientInfo": about}
+        hello = yield "initialize", begin
+        if hello.get("protocolVersion") != _VERSION:
             message = f"the agent speaks version {shown(hello.get('protocolVersion'))} of the Agent Client Protocol"
-            raise RunnerError(message, f"Use a version of it that speaks {PROTOCOL_VERSION}, as Interlock does.")
+            raise RunnerError(message, f"Use a version of it that speaks {_VERSION}, as Interlock does.")
         says = object_of(hello.get("agentInfo"))
         self.about = shown(f"{says.get('title') or says.get('name') or ''} {says.get('version') or ''}".strip())
         if self._agent.sign_in:
-            yield from _asked(
-                "authenticate", schema.AuthenticateRequest(method_id=self._agent.sign_in), schema.AuthenticateResponse
-            )
-        new = schema.NewSessionRequest(cwd=self._ask.root, mcp_servers=[_server(self._ask)])
-        session = yield from _asked("session_new", new, schema.NewSessionResponse)
-        self._session = str(session.get("sessionId"))
+            yield "authenticate", {"methodId": self._agent.sign_in}
+        session = yield "session/new", {"cwd": self._ask.root, "mcpServers": []}
+        self._session = str(session.get("sessionId") or "")
+        if not self._session:
+            raise RunnerError("the agent answers session/new without a session", "Use another version of the agent.")
         yield from self._choose(session, "mode", self._agent.mode)
         if not self._agent.command.naming:  # else its arguments have named the model
             yield from self._choose(session, "model", self._asked_for)
@@ -216,37 +198,33 @@ class Session(Stream):
         while self._turn < TURNS:
             self._turn += 1
             self.asks_next = self._begins = True
-            text = schema.TextContentBlock(type="text", text=prompt)
-            request = schema.PromptRequest(session_id=self._session, prompt=[text])
-            self._count((yield from _asked("session_prompt", request, schema.PromptResponse)))
-            if self._is_cancelled or not self._refused:
-                return None
+            text = {"type": "text", "text": prompt}
+            self._count((yield "session/prompt", {"sessionId": self._session, "prompt": [text]}))
+            if self.stopped or not self._refused:
+                return
             # Whoever hears that the model would be asked again ends the session where nothing is left for that.
             self.asks_next = True
             self._heard(self)
-            if self._is_cancelled:
-                return None
+            if self.stopped:
+                return
             prompt = _reasons(self._refused)
             self._refused.clear()
-        return None
 
     def _choose(self, session: Mapping[str, Any], what: str, value: str) -> Steps:
         """Choose the mode or the model that is wanted, by the way that the agent offers."""
         if not value:
-            return None
+            return
         modes = object_of(session.get("modes")) if what == "mode" else {}
         offered = {str(each.get("id")) for each in objects_of(modes.get("availableModes"))}
         options = [each for each in objects_of(session.get("configOptions")) if each.get("category") == what]
         if value in offered:
-            request = schema.SetSessionModeRequest(session_id=self._session, mode_id=value)
-            return (yield from _asked("session_set_mode", request, schema.SetSessionModeResponse))
-        if options and not offered:
-            choice = schema.SetSessionConfigOptionSelectRequest(
-                session_id=self._session, config_id=str(options[0].get("id")), value=value
-            )
-            return (yield from _asked("session_set_config_option", choice, schema.SetSessionConfigOptionResponse))
-        message = f"the agent offers no {what} `{value}`: {few(sorted(offered), 9) or 'none can be chosen'}"
-        raise RunnerError(message, f"Correct `{what}` in the table of the role, or give the program `arguments`.")
+            yield "session/set_mode", {"sessionId": self._session, "modeId": value}
+        elif options and not offered:
+            choice = {"configId": str(options[0].get("id")), "value": value}
+            yield "session/set_config_option", {"sessionId": self._session, **choice}
+        else:
+            message = f"the agent offers no {what} `{value}`: {few(sorted(offered), 9) or 'none can be chosen'}"
+            raise RunnerError(message, f"Correct `{what}` in the table of the role, or give the program `arguments`.")
 
     def _count(self, done: Mapping[str, Any]) -> None:
         """Note what a turn spent: by the protocol, or where agents said it before the protocol did."""
@@ -315,6 +293,8 @@ class Session(Stream):
         self._calls[name] = call
         if len(self._calls) > _KNOWN_CALLS:
             del self._calls[next(iter(self._calls))]
+        if len(self.asked) < _KNOWN_CALLS:
+            self.asked.setdefault(shown(call.get("kind")), False)
         places = [str(each["path"]) for each in objects_of(call.get("locations")) if each.get("path")]
         self.doing = " ".join(f"{call.get('kind')} {(places or [call.get('title')])[0]}".split())
         return call
@@ -326,7 +306,6 @@ class Session(Stream):
 
         Raises:
             _RequestError: It gets an error.
-            ValidationError: It is none of the protocol.
         """
         if method.startswith("terminal/"):
             found = "a terminal of Interlock: there is none"
@@ -335,24 +314,24 @@ class Session(Stream):
             raise _RequestError(_UNKNOWN, f"{shown(method)} is not offered")
         if params.get("sessionId") != self._session:
             raise _RequestError(_INVALID, f"there is no session {shown(params.get('sessionId'))}")
-        if method == CLIENT_METHODS["session_request_permission"]:
-            options = schema.RequestPermissionRequest.model_validate(params).options
-            return {"outcome": self._outcome(options, object_of(params.get("toolCall")))}
-        if method == CLIENT_METHODS["fs_read_text_file"]:
-            wanted = schema.ReadTextFileRequest.model_validate(params)
-            first, lines = max(1, wanted.line or 1), MAX_LINES if wanted.limit is None else wanted.limit
-            found = self._files.read(self._permissions.relative(wanted.path), first, lines)
+        if method == "session/request_permission":
+            return {"outcome": self._outcome(objects_of(params.get("options")), object_of(params.get("toolCall")))}
+        path, text = params.get("path"), params.get("content")
+        if isinstance(path, str) and method == "fs/read_text_file":
+            first, lines = max(1, number_of(params, "line")), number_of(params, "limit") or MAX_LINES
+            found = self._files.read(self._permissions.relative(path), first, lines)
             self._refuse("read", found["errors"])
             return {"content": found["text"]}
-        given = schema.WriteTextFileRequest.model_validate(params)
-        self._refuse("edit", self._permissions.change(given.path))
-        self._refuse("edit", self._files.write(self._permissions.relative(given.path), given.content)["errors"])
+        if not isinstance(path, str) or not isinstance(text, str):
+            raise _RequestError(_INVALID, "a file has a path, and what is written is a text")
+        self._refuse("edit", self._permissions.change(path))
+        self._refuse("edit", self._files.write(self._permissions.relative(path), text)["errors"])
         return {}
 
-    def _outcome(self, options: list[schema.PermissionOption], asked: Mapping[str, Any]) -> dict[str, Any]:
+    def _outcome(self, options: list[dict[str, Any]], asked: Mapping[str, Any]) -> dict[str, Any]:
         """Return the answer to a request for permission: an option of the right kind, or none."""
         call = self._call(asked)
-        if self._is_cancelled:
+        if self.stopped:
             return {"outcome": "cancelled"}
         rows = self._permissions.call(call)
         # What is allowed for good would not be asked again, where another file or command may not be allowed.
@@ -361,8 +340,9 @@ class Session(Stream):
             rows = rows or [refusal_row("AGT923", shown(call.get("title")), "it cannot be allowed just once")]
             chosen = _option(options, "reject_once", "reject_always")
         kind = shown(call.get("kind"))
-        if len(self.asked) + len(self._refused) < _KNOWN_CALLS:
-            self.asked.add(kind)
+        if kind in self.asked:
+            self.asked[kind] = True
+        if len(self._refused) < _KNOWN_CALLS:
             self._refused |= {self._reported(kind, row): None for row in rows}
         return {"outcome": "cancelled"} if chosen is None else {"outcome": "selected", "optionId": chosen}
 
@@ -377,33 +357,10 @@ class Session(Stream):
         return f"{kind} {row['place']}: {_reason(row)}"
 
 
-def _asked(method: str, params: BaseModel, model: type[BaseModel]) -> Generator[Any, Any, dict[str, Any]]:
-    """Ask the agent, and return its answer as it came, once it is one of the protocol."""
-    row = yield method, params
-    try:
-        model.model_validate(row)
-    except ValidationError as error:
-        message = f"the agent answers {AGENT_METHODS[method]} with what is none of the protocol: {_faults(error)}"
-        raise RunnerError(message, "Use another version of the agent.") from error
-    return row
-
-
-def _option(options: list[schema.PermissionOption], *kinds: str) -> str | None:
-    """Return the option that is of one of these kinds, the first kind first, and by its name no other one."""
-    for kind in kinds:
-        for option in options:
-            if option.kind == kind and all(each.kind == kind for each in options if each.option_id == option.option_id):
-                return option.option_id
-    return None
-
-
-def _server(ask: Ask) -> schema.McpServerStdio:
-    """Return our MCP server: an answer can be checked there and, in a shared checkout, files of others be asked for."""
-    toolsets = "envelope,reservations" if ask.agent and ask.sandbox is None else "envelope"
-    words = ["-P", "-m", "interlock", "mcp", "--toolsets", toolsets, "--root", ask.root]
-    named = {**ask.environment, **ask.own_mark}
-    env = [schema.EnvVariable(name=name, value=value) for name, value in named.items()]
-    return schema.McpServerStdio(name=SERVER, command=sys.executable, args=words, env=env)
+def _option(options: list[dict[str, Any]], *kinds: str) -> str | None:
+    """Return the option that is of one of these kinds, the first kind first."""
+    found = {str(each.get("kind")): str(each.get("optionId")) for each in reversed(options)}
+    return next((found[kind] for kind in kinds if kind in found), None)
 
 
 def _reason(row: Mapping[str, Any]) -> str:
@@ -419,9 +376,3 @@ def _reasons(refused: Iterable[str]) -> str:
         f"Interlock refused what you asked for, and these are the reasons:\n\n{rows}\n\n"
         "Go on with your assignment within these limits, and end with your whole answer in the form that it asks for."
     )
-
-
-def _faults(error: ValidationError) -> str:
-    """Return what is wrong with a message, without what it holds."""
-    rows = error.errors(include_url=False, include_context=False, include_input=False)
-    return few([f"{'.'.join(map(str, row['loc']))}: {row['msg']}" for row in rows])

@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated, Final
@@ -59,10 +60,7 @@ def read_command(table: Table, root: Path) -> Command:
         environment=(*COMMON_ENVIRONMENT, *row.environment, *given.environment),
         model=given.model,
     )
-    for name in given.environment:
-        if not _NAME.fullmatch(name):
-            fix = 'Write names of variables alone, such as "MY_KEY" or "MY_*"; their values stay in the environment.'
-            raise table.error("environment", f"`{name.partition('=')[0]}` is no name of a variable", fix)
+    check_names(table, given.environment)
     # A program of the user's that is handed no prompt reads it with the role's text from standard input.
     if given.argv and not any(name in part for part in row.argv for name in ("{prompt}", "{prompt_file}")):
         row = replace(row, stdin=WHOLE)
@@ -74,6 +72,18 @@ def read_command(table: Table, root: Path) -> Command:
         fix = f"Install {program} so that it is on PATH, or name another program."
         raise table.error(key, f"there is no program `{program}`", fix)
     return row
+
+
+def check_names(table: Table, environment: Iterable[str]) -> None:
+    """Refuse what is no name of a variable.
+
+    Raises:
+        AgentConfigError: One is none.
+    """
+    for name in environment:
+        if not _NAME.fullmatch(name):
+            fix = 'Write names of variables alone, such as "MY_KEY" or "MY_*"; their values stay in the environment.'
+            raise table.error("environment", f"`{name.partition('=')[0]}` is no name of a variable", fix)
 
 
 def _check_placeholders(table: Table, row: Command) -> None:

@@ -126,8 +126,8 @@ def _latency(made: World, name: str, count: int = 5) -> str:
 _COPIES: Final = (
     """INSERT INTO interlock.run (run, saved)
         SELECT 'W-' || n || '.1', saved FROM interlock.run, numbers WHERE run = %(run)s""",
-    """INSERT INTO interlock.run_file (kind, run, name, data, version)
-        SELECT kind, 'W-' || n || '.1', name, data,
+    """INSERT INTO interlock.run_file (run, name, data, version)
+        SELECT 'W-' || n || '.1', name, data,
             (SELECT max(version) FROM interlock.run_file) + row_number() OVER ()
         FROM interlock.run_file, numbers WHERE run = %(run)s AND name = 'run.json'""",
     """INSERT INTO interlock.checkpoints

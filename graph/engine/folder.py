@@ -110,8 +110,8 @@ def list_runs(root: Path, kind: Kind) -> list[str]:
 
 
 def runs_of(root: Path, kind: Kind, name: str) -> list[str]:
-    """Return the runs of a task or ticket, the newest first; one whose file cannot be read goes by its id."""
-    return _by_age(folder for folder in _folders(root, kind) if _name(folder) == name)[::-1]
+    """Return the runs of a task or ticket, the newest first; a ticket's whose file cannot be read goes by its id."""
+    return _by_age(folder for folder in _folders(root, kind) if _name(folder, kind) == name)[::-1]
 
 
 def find_run(root: Path, kind: Kind, name: str) -> str | None:
@@ -139,13 +139,16 @@ def _folders(root: Path, kind: Kind) -> Iterator[Path]:
 
 
 def _by_age(folders: Iterator[Path]) -> list[str]:
-    return [run for _, run in sorted((made(folder), folder.name) for folder in folders)]
+    # Copies of the runs of other machines may be made at one moment: then `T.9` goes before `T.10`.
+    return [run for *_, run in sorted((made(folder), len(folder.name), folder.name) for folder in folders)]
 
 
-def _name(folder: Path) -> str:
+def _name(folder: Path, kind: Kind) -> str:
+    if kind == "runs":
+        return folder.name.rpartition(".")[0]
     try:
         begun = cast("dict[str, Any]", json.loads((folder / BEGIN).read_bytes()))
-        return str(begun["task"]["task_id"] if "task" in begun else begun["ticket_id"])
+        return str(begun["ticket_id"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return folder.name.rpartition(".")[0]
 
@@ -201,12 +204,12 @@ class RunFolder:
 
     def keep(self, name: str, data: bytes, *, saved: str = "") -> None:
         """Write a file of the run, for every machine that works on the project; `saved` as in `graph.task.carried`."""
-        mirror.keep(self.folder.parents[1], self.kind, self.run_id, name, data, saved=saved)
+        mirror.keep(self.folder, name, data, saved=saved)
 
     def drop(self, name: str) -> None:
         """Remove a file of the run, if it is there."""
         if (self.folder / name).exists():
-            mirror.keep(self.folder.parents[1], self.kind, self.run_id, name, None)
+            mirror.keep(self.folder, name, None)
 
     def keep_begin(self, data: bytes) -> None:
         """Keep what the run begins with; from then on it exists.
@@ -215,7 +218,7 @@ class RunFolder:
             RunBusyError: Another machine has begun a run of that name.
         """
         state_dir(self.root)
-        if not mirror.keep(self.folder.parents[1], self.kind, self.run_id, BEGIN, data, first=True):
+        if not mirror.keep(self.folder, BEGIN, data, first=True):
             raise RunBusyError(f"run {self.run_id} was begun on another machine", "Choose another run id.")
 
     def abandoned(self) -> bool:

@@ -7,14 +7,20 @@ import time
 from collections.abc import Callable, Mapping
 from functools import cache
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from interlock.core.database import Database, DatabaseError, Link
-from interlock.graph.errors import LEG, NO_WORKER, GraphError, RunBusyError
+from interlock.agents.ask import RunnerError
+from interlock.core.database import Database, DatabaseError, LegLost, Link, database_of, translated
+from interlock.core.errors import InterlockError
+from interlock.gates.sealed import SealError
+from interlock.graph.errors import LEG, NO_DATABASE, NO_WORKER, GraphError, RunBusyError
 
 if TYPE_CHECKING:
-    from dbos import DBOSClient
+    from dbos import DBOSClient, EnqueueOptions
     from sqlalchemy import Engine
+
+T = TypeVar("T")
 
 NAME: Final = "leg"
 PROTOCOL: Final = "interlock-1"
@@ -22,7 +28,9 @@ PROTOCOL: Final = "interlock-1"
 QUEUES: Final = ("drive", "command", "browser", "llm")
 """What a worker can do: begin and end runs; programs; looks at pages; models over an API."""
 NORMAL: Final = 100
-"""The priority of a leg; a lower number goes first."""
+"""The priority of a run; a lower number goes first."""
+LANDINGS: Final = 3
+"""So often landing is tried for a task: a run whose work conflicts is taken up by another, and by one more."""
 ACTIVE: Final = ("ENQUEUED", "DELAYED", "PENDING")
 _LOOK_SECONDS: Final = 0.25
 _LOOKED_AT: Final = 500
@@ -43,6 +51,19 @@ def engine(address: str, connections: int) -> "Engine":
     )
 
 
+def needed(root: Path) -> Database:
+    """Return the database of a project that must have one.
+
+    Raises:
+        GraphError: `RUN654` it has none.
+    """
+    database = database_of(root)
+    if database is None:
+        fix = 'Write `database = "postgresql://…"` into interlock.toml of this clone, or set INTERLOCK_DATABASE.'
+        raise GraphError("only a project with a database has workers, and this one has none", fix, NO_DATABASE)
+    return database
+
+
 @cache
 def client(address: str) -> "DBOSClient":
     """Return the one client of DBOS that this process has for a database."""
@@ -56,56 +77,68 @@ def client(address: str) -> "DBOSClient":
     )
 
 
-def reserve(database: Database, task_id: str, *, land: bool = False) -> str:
-    """Take the next free id of a run of a task, and return it; `land`: it lands once it is approved."""
+def _asked(database: Database, ask: "Callable[[DBOSClient], T]") -> T:
+    """Ask DBOS something, again while the database cannot be reached.
+
+    Raises:
+        DatabaseError: The database cannot be used.
+    """
+    from sqlalchemy.exc import DBAPIError  # noqa: PLC0415
+
+    def once() -> T:
+        try:
+            return ask(client(database.address))
+        except DBAPIError as error:
+            if (known := translated(error.orig, database.address)) is None:
+                raise
+            raise known from error
+
+    return database.persistently(once)
+
+
+def reserve(database: Database, task_id: str, *, land: int = 0) -> str:
+    """Take the next free id of a run of a task, and return it; `land` says how often landing is tried."""
 
     def work(link: Link) -> str:
+        made = "INSERT INTO interlock.run (run, land) VALUES (%s, %s) ON CONFLICT DO NOTHING"
         for number in count(1):
-            run = f"{task_id}.{number}"
-            taken = link.execute("SELECT 1 FROM interlock.run_file WHERE run = %s LIMIT 1", (run,)).fetchone()
-            made = "INSERT INTO interlock.run (run, land) VALUES (%s, %s) ON CONFLICT DO NOTHING RETURNING run"
-            if not taken and link.execute(made, (run, land)).fetchone():
+            if link.execute(made, (run := f"{task_id}.{number}", land)).rowcount:
                 return run
         raise AssertionError("numbers do not end")
 
     return database.transact(work, lock="runs")
 
 
-def enqueue(
-    database: Database, run: str, given: Mapping[str, Any], *, queue: str = "drive", priority: int = NORMAL
-) -> str:
-    """Put a leg of a run into a queue, and return its id when that is committed.
+def enqueue(database: Database, run: str, given: Mapping[str, Any], *, queue: str = "drive", priority: int = 0) -> str:
+    """Put a leg of a run into a queue, and return its id when that is committed; the first one says the priority.
+
+    Where the answer got lost it is put there twice, and the second one finds nothing to do.
 
     Raises:
         DatabaseError: The database cannot be used; whether it was put there is not known.
     """
     from dbos import error  # noqa: PLC0415
 
-    highest = "SELECT count(*) AS legs FROM dbos.workflow_status WHERE workflow_uuid LIKE %s"
-    row = database.transact(lambda link: link.execute(highest, (f"{_like(run)}#%",)).fetchone())
-    for number in count((row["legs"] if row else 0) + 1):
+    known = "SELECT count(*) AS legs, min(priority) AS priority FROM dbos.workflow_status "
+    of_run = "WHERE starts_with(workflow_uuid, %s)"
+    row = database.transact(lambda link: link.execute(known + of_run, (f"{run}#",)).fetchone())
+    assert row is not None
+    for number in count(row["legs"] + 1):
         leg = f"{run}#{number}"
+        options: EnqueueOptions = {
+            "workflow_name": NAME,
+            "queue_name": queue,
+            "workflow_id": leg,
+            "workflow_id_reuse_policy": "reject",
+            "app_version": PROTOCOL,
+            "priority": priority or row["priority"] or NORMAL,
+        }
         try:
-            client(database.address).enqueue(
-                {
-                    "workflow_name": NAME,
-                    "queue_name": queue,
-                    "workflow_id": leg,
-                    "workflow_id_reuse_policy": "reject",
-                    "app_version": PROTOCOL,
-                    "priority": priority,
-                },
-                run,
-                dict(given),
-            )
+            _asked(database, lambda dbos, options=options: dbos.enqueue(options, run, dict(given)).workflow_id)
         except error.DBOSWorkflowIDInUseError:
             continue
         return leg
     raise AssertionError("numbers do not end")
-
-
-def _like(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
 
 
 def workers_alive(database: Database) -> list[dict[str, Any]]:
@@ -133,16 +166,15 @@ def await_legs(
     """Wait until a run has no leg any more, and tell `notice` what happens.
 
     Raises:
-        GraphError, DatabaseError: What the given leg, or one after it, has refused; by default any of them.
+        InterlockError: What the given leg, or one after it, has refused; by default any of them.
+        DatabaseError: The database cannot be used; the run goes on.
     """
     last = 0
-    active = "SELECT 1 FROM dbos.workflow_status WHERE workflow_uuid LIKE %s AND status = ANY(%s) LIMIT 1"
     steps = "SELECT number, step FROM interlock.notice WHERE run = %s AND number > %s ORDER BY number"
     newest = "SELECT coalesce(max(number), 0) AS number FROM interlock.notice"
 
     def look(link: Link) -> tuple[bool, list[dict[str, Any]]]:
-        going_on = link.execute(active, (f"{_like(run)}#%", [*ACTIVE])).fetchone() is not None
-        return going_on, link.execute(steps, (run, last)).fetchall()
+        return _is_active(link, run), link.execute(steps, (run, last)).fetchall()
 
     if row := database.transact(lambda link: link.execute(newest).fetchone()):
         last = row["number"]
@@ -150,7 +182,7 @@ def await_legs(
         try:
             going_on, rows = database.transact(look)
         except DatabaseError as error:
-            fix = f"{error.fix} The run goes on meanwhile: `interlock status {run}`; `interlock land {run}` lands it."
+            fix = f"{error.fix} The run goes on meanwhile: `interlock status {run}`."
             raise DatabaseError(error.message, fix, error.code) from error
         for row in rows:
             last = row["number"]
@@ -163,9 +195,9 @@ def await_legs(
 
 def _raise_refusal(database: Database, run: str, first: str) -> None:
     """Raise what a leg, or one after it, has refused."""
-    rows = client(database.address).list_workflows(workflow_id_prefix=f"{run}#", load_input=False)
-    for row in sorted(rows, key=lambda row: number_of(row.workflow_id)):
-        if first and number_of(row.workflow_id) < number_of(first):
+    rows = _asked(database, lambda dbos: dbos.list_workflows(workflow_id_prefix=f"{run}#", load_input=False))
+    for row in sorted(rows, key=lambda row: _number_of(row.workflow_id)):
+        if first and _number_of(row.workflow_id) < _number_of(first):
             continue
         output: Any = row.output
         if output and "error" in output:
@@ -175,10 +207,17 @@ def _raise_refusal(database: Database, run: str, first: str) -> None:
             raise GraphError(message, f"Read what it says, and take the run on: interlock resume {run}.", LEG)
 
 
+def _number_of(leg: str) -> int:
+    return int(leg.rpartition("#")[2])
+
+
 def failed(database: Database) -> list[tuple[str, str]]:
     """Return the runs whose last leg ended with an error, the newest first, each with why."""
     last = dict[str, str]()
-    for row in client(database.address).list_workflows(name=NAME, sort_desc=True, limit=_LOOKED_AT, load_input=False):
+    rows = _asked(
+        database, lambda dbos: dbos.list_workflows(name=NAME, sort_desc=True, limit=_LOOKED_AT, load_input=False)
+    )
+    for row in rows:
         output: Any = row.output
         why = " ".join(output["error"][:2]) if output and "error" in output else ""
         if row.status not in (*ACTIVE, "SUCCESS"):
@@ -187,27 +226,63 @@ def failed(database: Database) -> list[tuple[str, str]]:
     return [(run, why) for run, why in last.items() if why]
 
 
-def number_of(leg: str) -> int:
-    """Return the number of a leg from its id."""
-    return int(leg.rpartition("#")[2])
-
-
-def error_of(code: str, message: str, fix: str) -> GraphError | DatabaseError:
-    """Return the error that a leg has refused with."""
+def error_of(code: str, message: str, fix: str) -> InterlockError:
+    """Return the error with which a leg, or the process in a tree, has ended, of the class by which callers know it."""
+    if code == LegLost.code:
+        return LegLost(message, fix)
     if code.startswith("DBA"):
         return DatabaseError(message, fix, code)
-    return RunBusyError(message, fix) if code == RunBusyError.code else GraphError(message, fix, code)
+    if code.startswith(("SEAL", "HELD")):
+        return SealError(code, message, fix)
+    for kind in (RunnerError, RunBusyError):
+        if code == kind.code:
+            return kind(message, fix)
+    return GraphError(message, fix, code)
 
 
 def driven(database: Database, run: str) -> bool:
     """Return whether a leg of a run is active."""
-    statement = "SELECT 1 FROM dbos.workflow_status WHERE workflow_uuid LIKE %s AND status = ANY(%s) LIMIT 1"
-    row = database.transact(lambda link: link.execute(statement, (f"{_like(run)}#%", [*ACTIVE])).fetchone())
-    return row is not None
+    return database.transact(lambda link: _is_active(link, run))
 
 
-def cancel(database: Database, run: str) -> None:
-    """Cancel the active legs of a run; the worker ends their processes."""
-    legs = client(database.address).list_workflows(workflow_id_prefix=f"{run}#", status=[*ACTIVE], load_input=False)
-    if legs:
-        client(database.address).cancel_workflows([row.workflow_id for row in legs])
+def _is_active(link: Link, run: str) -> bool:
+    active = "SELECT 1 FROM dbos.workflow_status WHERE starts_with(workflow_uuid, %s) AND status = ANY(%s) LIMIT 1"
+    return link.execute(active, (f"{run}#", [*ACTIVE])).fetchone() is not None
+
+
+def waiting(database: Database) -> dict[str, str]:
+    """Return the runs that wait in a queue, each with what is known of that in words."""
+    statement = (
+        "SELECT split_part(workflow_uuid, '#', 1) AS run, queue_name AS queue, "
+        "extract(epoch FROM clock_timestamp())::float - created_at / 1000.0 AS seconds "
+        "FROM dbos.workflow_status WHERE name = %s AND status = ANY(%s) AND status <> 'PENDING' ORDER BY created_at"
+    )
+    rows = database.transact(lambda link: link.execute(statement, (NAME, [*ACTIVE])).fetchall())
+    return {row["run"]: f"waits in the queue {row['queue']} for {row['seconds']:.0f} s" for row in rows}
+
+
+def landings_left(database: Database, run: str) -> int:
+    """Return how often landing may be tried for a run."""
+    row = database.transact(
+        lambda link: link.execute("SELECT land FROM interlock.run WHERE run = %s", (run,)).fetchone()
+    )
+    return row["land"] if row else 0
+
+
+def newest_of(database: Database, task_id: str) -> str:
+    """Return the newest run of a task, begun or not; empty for none."""
+    newest = "SELECT run FROM interlock.run WHERE rtrim(run, '0123456789') = %s ORDER BY made_at DESC LIMIT 1"
+    row = database.transact(lambda link: link.execute(newest, (f"{task_id}.",)).fetchone())
+    return str(row["run"]) if row else ""
+
+
+def cancel(database: Database, run: str) -> bool:
+    """Cancel the active legs of a run, whose processes the worker ends, and return whether there were any."""
+
+    def ask(dbos: "DBOSClient") -> bool:
+        legs = dbos.list_workflows(workflow_id_prefix=f"{run}#", status=[*ACTIVE], load_input=False)
+        if legs:
+            dbos.cancel_workflows([row.workflow_id for row in legs])
+        return bool(legs)
+
+    return _asked(database, ask)

@@ -6,7 +6,6 @@ higher number was committed later: whoever has copied up to one number asks for 
 
 import shutil
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,9 +14,11 @@ from interlock.core.files import write_atomically
 from interlock.core.locks import locked
 
 if TYPE_CHECKING:
-    from interlock.core.database import Database, Link
+    from interlock.core.database import Link
 
 SAVED: Final = "UPDATE interlock.run SET saved = %s WHERE run = %s"
+LOCK: Final = "files"
+"""The lock of the database under which files get their numbers."""
 _COPIED: Final = "copied"
 _FRESH_SECONDS: Final = 0.2
 """A list of many runs asks once, and not once for each."""
@@ -37,10 +38,10 @@ def copy_runs(folder: Path) -> None:
     mark = folder / _COPIED
     with (folder / f"{_COPIED}.lock").open("ab") as file, locked(file):
         known = int(mark.read_text()) if mark.exists() else 0
-        statement = "SELECT kind, run, name, data, version FROM interlock.run_file WHERE version > %s ORDER BY version"
+        statement = "SELECT run, name, data, version FROM interlock.run_file WHERE version > %s ORDER BY version"
         rows: list[dict[str, Any]] = database.transact(lambda link: link.execute(statement, (known,)).fetchall())
         for row in rows:
-            path = folder / row["kind"] / row["run"] / row["name"]
+            path = folder / "runs" / row["run"] / row["name"]
             if row["data"] is not None:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 write_atomically(path, row["data"], durable=False)
@@ -53,10 +54,8 @@ def copy_runs(folder: Path) -> None:
     _looked[folder] = time.monotonic()
 
 
-def keep(
-    folder: Path, kind: str, run: str, name: str, data: bytes | None, *, first: bool = False, saved: str = ""
-) -> bool:
-    """Write a file of a run, None removes it; return False where another has written it `first`.
+def keep(folder: Path, name: str, data: bytes | None, *, first: bool = False, saved: str = "") -> bool:
+    """Write a file into the folder of a run, None removes it; return False where another has written it `first`.
 
     `saved` is the commit that has the other files of the run from then on.
 
@@ -65,41 +64,35 @@ def keep(
         OSError: The file cannot be written here.
     """
     # A ticket belongs to the machine on which its agent works.
-    database = database_of(folder.parent) if kind == "runs" else None
+    database = database_of(folder.parents[2]) if folder.parent.name == "runs" else None
     if database is not None and not database.transact(
-        lambda link: _put(link, (kind, run, name, data), first=first, saved=saved), lock="files"
+        lambda link: put(link, folder.name, name, data, first=first, saved=saved), lock=LOCK
     ):
         return False
-    path = folder / kind / run / name
+    path = folder / name
     if data is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(path, data)
     else:
-        with suppress(FileNotFoundError):
-            path.unlink()
+        path.unlink(missing_ok=True)
     return True
 
 
-def copy_out(database: "Database", run: str, name: str, data: bytes) -> None:
-    """Write a file of a run of this machine into a database, unless it is there."""
-    database.transact(lambda link: _put(link, ("runs", run, name, data), first=True, saved=""), lock="files")
-
-
-def _put(link: "Link", row: tuple[str, str, str, bytes | None], *, first: bool, saved: str) -> bool:
-    before = link.execute(
-        "SELECT data FROM interlock.run_file WHERE kind = %s AND run = %s AND name = %s", row[:3]
-    ).fetchone()
-    # Work that is done again finds what it wrote before.
-    if before is not None and before["data"] is not None and bytes(before["data"]) == row[3]:
-        return True
-    if first and before is not None and before["data"] is not None:
-        return False
+def put(link: "Link", run: str, name: str, data: bytes | None, *, first: bool = True, saved: str = "") -> bool:
+    """Write a file of a run into a database, as `keep` does; the caller has `LOCK`."""
+    there = "SELECT data FROM interlock.run_file WHERE run = %s AND name = %s AND data IS NOT NULL"
+    if (before := link.execute(there, (run, name)).fetchone()) is not None:
+        # Work that is done again finds what it wrote before.
+        if before["data"] == data:
+            return True
+        if first:
+            return False
     link.execute(
-        "INSERT INTO interlock.run_file (kind, run, name, data, version) "
-        "VALUES (%s, %s, %s, %s, (SELECT coalesce(max(version), 0) + 1 FROM interlock.run_file)) "
-        "ON CONFLICT (kind, run, name) DO UPDATE SET data = excluded.data, version = excluded.version",
-        row,
+        "INSERT INTO interlock.run_file (run, name, data, version) "
+        "VALUES (%s, %s, %s, (SELECT coalesce(max(version), 0) + 1 FROM interlock.run_file)) "
+        "ON CONFLICT (run, name) DO UPDATE SET data = excluded.data, version = excluded.version",
+        (run, name, data),
     )
     if saved:
-        link.execute(SAVED, (saved, row[1]))
+        link.execute(SAVED, (saved, run))
     return True

@@ -4,7 +4,7 @@ Answers T1. Each write is one transaction of `Database`, which first asks whethe
 of the run are pushed before, and the transaction names their commit: a checkpoint without its files cannot be.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from langchain_core.runnables import RunnableConfig
@@ -37,19 +37,6 @@ class FencedSaver(BasePostgresSaver):
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Return a checkpoint; without its id, the last one."""
         return self._database.transact(lambda link: PostgresSaver(link).get_tuple(_named(link, config)))
-
-    def list(
-        self,
-        config: RunnableConfig | None,
-        *,
-        filter: dict[str, Any] | None = None,  # noqa: A002 - named by LangGraph
-        before: RunnableConfig | None = None,
-        limit: int | None = None,
-    ) -> Iterator[CheckpointTuple]:
-        """Yield checkpoints, the newest first."""
-        yield from self._database.transact(
-            lambda link: [*PostgresSaver(link).list(config, filter=filter, before=before, limit=limit)]
-        )
 
     def put(
         self,
@@ -84,10 +71,6 @@ class FencedSaver(BasePostgresSaver):
     ) -> None:
         """Write what a node of an unfinished step has returned."""
         self._database.transact(lambda link: PostgresSaver(link).put_writes(config, writes, task_id, task_path))
-
-    def delete_thread(self, thread_id: str) -> None:
-        """Remove all checkpoints of a run."""
-        self._database.transact(lambda link: PostgresSaver(link).delete_thread(thread_id))
 
 
 def _named(link: Link, config: RunnableConfig) -> RunnableConfig:

@@ -10,13 +10,14 @@ from interlock.core.errors import InterlockError
 from interlock.core.text import few
 from interlock.gates.config import load_config
 from interlock.gates.sealed import place_of
+from interlock.graph.engine import legs
 from interlock.graph.engine.folder import LANDED, beside_run, journal_of, runs_of
 from interlock.graph.errors import GraphError, UnknownRunError
 from interlock.graph.landing.lander import Lander, Landing, not_landed
 from interlock.graph.landing.repository import Repository
 from interlock.graph.landing.sealed_judge import SealedJudge
 from interlock.graph.landing.work import Member, member_of
-from interlock.graph.task.apart import Start, start_apart
+from interlock.graph.task.apart import Start, ask_to_begin, start_apart
 from interlock.graph.task.carried import bring, remote_of
 from interlock.graph.task.clone import remove_tree
 from interlock.graph.task.progress import Notice
@@ -75,7 +76,7 @@ def land(
     for row in lander.land([*members.values()]):
         said(row.run_ids, row.state)
         if row.state == "landed":
-            _record(root, row)
+            record_landing(root, row)
         begins = rebuilds and row.state == "conflict"
         found.append(_rebuilt(root, repository, members[row.run_ids[0]], row) if begins else row)
     return found
@@ -87,7 +88,7 @@ def _landed(root: Path, run_id: str) -> str:
     return str(lines[-1].data["commit"]) if lines else ""
 
 
-def _record(root: Path, row: Landing) -> None:
+def record_landing(root: Path, row: Landing) -> None:
     """Write down where runs have landed, and remove their trees."""
     data: dict[str, Any] = {"commit": row.commit, "target": row.target, "runs": [*row.run_ids]}
     data |= {"judged": row.how, **({"flaky": [*row.flaky]} if row.flaky else {})}
@@ -103,20 +104,34 @@ def _record(root: Path, row: Landing) -> None:
 def _rebuilt(root: Path, repository: Repository, member: Member, row: Landing) -> Landing:
     """Return a conflict with the run that was begun for it."""
     assert member.view is not None
-    newest = runs_of(root, "runs", member.view.task.task_id)[0]
-    if newest != member.run_id and view_run(newest, root=root).phase != "done":
-        return _instead(row, f"Run {newest} of the task takes it up: `interlock resume {newest}`.")
+    database, task_id = database_of(root), member.view.task.task_id
+    newest = legs.newest_of(database, task_id) if database else runs_of(root, "runs", task_id)[0]
+    if newest not in ("", member.run_id) and _goes_on(RunStore(root, newest)):
+        taken = _instead(row, f"Run {newest} of the task takes it up: `interlock resume {newest}`.")
+        # With a database it is another machine that began it, and whoever waits for the task waits for that run.
+        return replace(taken, rebuilt=newest) if database else taken
     # The files of a run in the checkout lie there, for the person who works in it.
     if not member.view.policy.tree:
         return row
     # What it makes anew could not land either.
     if local := repository.changed_there(repository.changes(member.parent, member.work)):
         return _instead(row, f"Commit your changes of {few(local)}, or put them aside, and land again.")
+    begin = conflict_of(repository, member, row.files)
     try:
-        new = start_apart(root, member.view.task, conflict_of(repository, member, row.files))
+        if database:
+            # Not awaited: it may be this worker that begins it.
+            left = max(1, legs.landings_left(database, member.run_id) - 1)
+            new = ask_to_begin(root, database, member.view.task, begin, land=True, landings=left)
+        else:
+            new = start_apart(root, member.view.task, begin)
     except InterlockError as error:
         return replace(row, error=error)
     return replace(_instead(row, f"Run {new} of the task takes it up: `interlock resume {new}`."), rebuilt=new)
+
+
+def _goes_on(store: RunStore) -> bool:
+    """Return whether a run is not over, or is going to begin."""
+    return store.driven() or (store.exists() and view_run(store.run_id, root=store.root).phase != "done")
 
 
 def _instead(row: Landing, fix: str) -> Landing:

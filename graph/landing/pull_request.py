@@ -6,26 +6,28 @@ looked at first and the line is written last, so that a kill in between is made 
 has the commit takes no other one, and a pull request that is there is found by its branch.
 
 The commit of a rework follows the one that was pushed before, so that nothing is ever forced, and has the tree that its
-run was APPROVED with. What people write on a pull request counts if they may write in the repository; it is quoted to
-the builder and is never an instruction of ours. Answers T1.
+run was APPROVED with. What owners, members and collaborators of the repository write on a pull request counts; it is
+quoted to the builder and is never an instruction of ours. Answers T1.
 """
 
-import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
 from itertools import takewhile
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal
 
 from interlock.agents.quoting import bounded
 from interlock.core import git
 from interlock.core.errors import InterlockError
-from interlock.core.text import few, one_line
+from interlock.core.text import one_line
 from interlock.gates.config import load_config
 from interlock.gates.sealed import place_of
-from interlock.graph.engine.folder import LANDED, HeadRecord, beside_run, journal_of, runs_of
+from interlock.graph.engine.folder import HeadRecord, beside_run, journal_of, runs_of
 from interlock.graph.errors import GIT, PR_BRANCH, PR_STATE, GraphError
+from interlock.graph.landing.land import record_landing
+from interlock.graph.landing.lander import Landing
 from interlock.graph.landing.queue import hold
 from interlock.graph.landing.repository import Repository
 from interlock.graph.landing.work import Member, commit_run, member_of
@@ -33,7 +35,6 @@ from interlock.graph.sources import github
 from interlock.graph.sources.ticket import fetch, source_of
 from interlock.graph.sources.write_back import fenced, write_back
 from interlock.graph.task.apart import Start, start_apart
-from interlock.graph.task.clone import remove_tree
 from interlock.graph.task.explain import explain_run
 from interlock.graph.task.record import bounded as bounded_line
 from interlock.graph.task.runs import view_run
@@ -41,18 +42,21 @@ from interlock.graph.task.ticket_inputs import tickets_of
 from interlock.graph.task.view import RunView
 
 PULL_REQUEST: Final = "pull_request"
-_WRITERS: Final = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
+_HEARD: Final = frozenset({"OWNER", "MEMBER", "COLLABORATOR"})
+"""Whose remarks count, as GitHub says in what relation they stand to the repository."""
 _VERDICTS: Final = frozenset({"APPROVED", "CHANGES_REQUESTED", "DISMISSED"})
 _GOOD: Final = frozenset({"success", "neutral", "skipped"})
 _MAX_BODY_BYTES: Final = 60_000
-_MAX_NOTE_CHARS: Final = 5000
-_MAX_FILES: Final = 30
-_MAX_CHARS: Final = 4000
+_MAX_NOTE_BYTES: Final = 4000
+"""A note that has more takes no further remark; with one, and the checks, it is quoted whole to the builder."""
+_MAX_REMARK_BYTES: Final = 1500
+_MAX_FAILED: Final = 10
 
 CheckState = Literal["passed", "pending", "failed"]
 
 
-class Check(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Check:
     """One check of the head of a pull request."""
 
     name: str
@@ -60,33 +64,23 @@ class Check(NamedTuple):
     link: str
 
 
-class Remark(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Remark:
     """What somebody wrote on a pull request.
 
     Args:
         id: What GitHub knows it by, with its kind before it.
-        by: The login of who wrote it.
         objects: Whether it asks for changes.
-        path: The file, or empty.
-        line: The line, or 0.
-        text: What it says.
+        text: Who says what of which place, in one line.
     """
 
     id: str
-    by: str
     objects: bool
-    path: str
-    line: int
     text: str
 
-    @property
-    def words(self) -> str:
-        """It in one line."""
-        where = f" on {self.path}{f':{self.line}' if self.line else ''}" if self.path else ""
-        return f"{self.by}{where}{' asks for changes' if self.objects else ''}: {one_line(self.text) or '(no words)'}"
 
-
-class PullRequest(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class PullRequest:
     """Where a pull request is.
 
     Args:
@@ -98,7 +92,7 @@ class PullRequest(NamedTuple):
         did: What this call did: `opened`, `pushed` or nothing.
         others: The head of the branch, where it has commits of others.
         checks: The checks of its head.
-        remarks: What people who may write in the repository wrote, and no rework has had yet.
+        remarks: What owners, members and collaborators wrote, and no rework has had yet.
         goes_on: The run that goes on with the task.
         unheard: How many remarks are of others.
         landed: The commit that it was merged as.
@@ -122,13 +116,12 @@ class PullRequest(NamedTuple):
     @property
     def objections(self) -> tuple[str, ...]:
         """What keeps it from being merged: reviews that ask for changes, and checks that failed."""
-        reviews = [remark.words for remark in self.remarks if remark.objects]
+        reviews = [remark.text for remark in self.remarks if remark.objects]
         return (*reviews, *(f"the check {check.name} failed" for check in self.checks if check.state == "failed"))
 
     def to_json(self) -> dict[str, Any]:
         """Return it as JSON values."""
-        rows = {name: [each._asdict() for each in getattr(self, name)] for name in ("checks", "remarks")}
-        return {**self._asdict(), **rows, "objections": [*self.objections], "differs": [*self.differs]}
+        return {**asdict(self), "objections": self.objections}
 
 
 def follow_pull(root: Path, run_id: str) -> PullRequest:
@@ -142,18 +135,23 @@ def follow_pull(root: Path, run_id: str) -> PullRequest:
     view, settings = view_run(run_id, root=root), load_config(root).landing
     remote = settings.remote or "origin"
     repository = Repository(place_of(root)[0])
-    last = _last(root, view.task.task_id)
-    row = None if last is None else github.ask(root, f"pulls/{last['number']}")
+    # The lines that say which pull request a task has; others say what a rework was given.
+    lines = [row for row in _lines(root, view.task.task_id) if row["did"] in ("opened", "pushed")]
+    if not lines:
+        last, row = _opened(root, view, repository, remote, settings.target)
+        return _followed(root, view, repository, last, row, did="opened")
+    last = lines[-1]
+    row = github.ask(root, f"pulls/{last['number']}")
     # Work of a run that began before the one whose work is there is not pushed over it.
-    later = takewhile(lambda run: last is not None and run != last["run"], runs_of(root, "runs", view.task.task_id))
-    is_new = run_id in later and view.status == "APPROVED" and view.phase == "done" and not view.abandoned
-    did = ""
+    later = takewhile(lambda run: run != last["run"], runs_of(root, "runs", view.task.task_id))
+    if run_id not in later or view.status != "APPROVED" or view.phase != "done" or view.abandoned:
+        return _followed(root, view, repository, last, row, did="")
     # One that is over stays that of its run; later work of the task gets a new one.
-    if last is None or row is None or (is_new and row["state"] == "closed"):
-        (last, row), did = _opened(root, view, repository, remote, settings.target), "opened"
-    elif is_new:
-        last, did = _pushed(root, view, repository, remote, last), "pushed"
-    return _followed(root, view, repository, last, row, did=did)
+    if row["state"] == "closed":
+        last, row = _opened(root, view, repository, remote, settings.target)
+        return _followed(root, view, repository, last, row, did="opened")
+    last = _pushed(root, view, repository, remote, last)
+    return _followed(root, view, repository, last, row, did="pushed")
 
 
 def _followed(
@@ -172,14 +170,14 @@ def _followed(
         others="" if head == last["commit"] else head,
     )
     if pull.state == "merged":
-        return _merged(root, view, repository, last, row, pull)
+        return _merged(root, repository, str(last["remote"]), row, pull)
     if pull.state == "closed":
         return pull
     remarks, unheard = _remarks(root, view.task.task_id, pull.number)
-    pull = pull._replace(checks=tuple(_checks(root, head)), remarks=tuple(remarks), unheard=unheard)
+    pull = replace(pull, checks=tuple(_checks(root, head)), remarks=tuple(remarks), unheard=unheard)
     newest = runs_of(root, "runs", view.task.task_id)[0]
     if newest != pull.run_id and view_run(newest, root=root).phase != "done":
-        pull = pull._replace(goes_on=newest)
+        pull = replace(pull, goes_on=newest)
     if any(remark.objects for remark in remarks):
         with suppress(GraphError):  # it does not wait in the queue
             hold(root, pull.run_id, on=True)
@@ -201,17 +199,18 @@ def rework_pull(root: Path, pull: PullRequest) -> str:
     repository = Repository(place_of(root)[0])
     member = member_of(root, pull.run_id, repository)
     assert member.view is not None
-    said = [remark.words for remark in pull.remarks]
-    said += [f"the check {each.name} failed: {each.link}" for each in pull.checks if each.state == "failed"]
-    note = (
-        f"Run {pull.run_id} of this task was approved; its work is the pull request {pull.url}; your files are that "
-        "work. People who may write there, and its checks, say of it (deal with each, or say in OUTPUT why not):\n\n"
-    )
-    note += bounded("\n".join(f"- {words}" for words in said), _MAX_NOTE_CHARS)
+    note = f"Your files are the work of run {pull.run_id}, which was approved: {pull.url}. Said of it there:\n"
+    failed = [f"the check {each.name} failed: {each.link}" for each in pull.checks if each.state == "failed"]
+    note += "".join(f"- {words}\n" for words in failed[:_MAX_FAILED])
+    brought: list[str] = []
+    for remark in pull.remarks:
+        # What does not fit is left for the next rework.
+        if len(note.encode()) > _MAX_NOTE_BYTES:
+            break
+        note += f"- {bounded(remark.text, _MAX_REMARK_BYTES)}\n"
+        brought.append(remark.id)
     run_id = start_apart(root, member.view.task, Start(member.parent, note, repository.tree_of(member.work)))
-    last = _last(root, member.view.task.task_id)
-    assert last is not None, "the pull request was followed"
-    _line(root, run_id, {**last, "did": "rework", "brought": [remark.id for remark in pull.remarks]})
+    _line(root, run_id, {"did": "rework", "number": pull.number, "commit": pull.commit, "brought": brought})
     return run_id
 
 
@@ -232,7 +231,7 @@ def _opened(
     head = f"{owner[1]}:{branch}" if owner else branch
     found = [row for row in github.rows(root, f"pulls?state=open&head={head}") if row["head"]["sha"] == commit]
     if not found:
-        body = {"title": member.subject[:250], "head": head, "base": base, "body": body_of(root, view, member)}
+        body = {"title": member.subject[:250], "head": head, "base": base, "body": _body(root, view)}
         found = [github.ask(root, "pulls", method="POST", body=body)]
     row = found[0]
     last = {"did": "opened", "run": view.run_id, "number": row["number"], "url": row["html_url"], "branch": branch}
@@ -248,7 +247,7 @@ def _pushed(root: Path, view: RunView, repository: Repository, remote: str, last
     message = "\n".join([member.subject, "", *member.trailers, ""])
     commit = repository.commit(repository.tree_of(member.work), parents, message, f"@{at} +0000")
     _push(repository, remote, str(last["branch"]), commit)
-    github.ask(root, f"pulls/{last['number']}", method="PATCH", body={"body": body_of(root, view, member)})
+    github.ask(root, f"pulls/{last['number']}", method="PATCH", body={"body": _body(root, view)})
     return _line(root, view.run_id, {**last, "did": "pushed", "run": view.run_id, "commit": commit})
 
 
@@ -276,7 +275,7 @@ def _push(repository: Repository, remote: str, branch: str, commit: str) -> None
     raise GraphError(f"{remote} refused the push: {done.why[-300:]}", fix, GIT)
 
 
-def body_of(root: Path, view: RunView, member: Member) -> str:
+def _body(root: Path, view: RunView) -> str:
     """Return the text of a pull request: how the work was judged, and what was asked for; agents' words are quoted."""
     assert view.head is not None
     attempt, tree = view.values["attempt"], view.values["tree"]
@@ -289,9 +288,7 @@ def body_of(root: Path, view: RunView, member: Member) -> str:
     started = next(entry.data for entry in journal_of(root).entries(view.run_id))
     for ticket in started.get("tickets", ()):
         lines += ["", *_ticket_lines(root, ticket)]
-    lines += ["", "The task, and the files:", "", fenced(view.task.task)]
-    files = [*Repository(place_of(root)[0]).changes(member.parent, member.work)]
-    lines += ["", fenced(few(files, _MAX_FILES).replace(", ", "\n"))]
+    lines += ["", "The task:", "", fenced(view.task.task)]
     for role, answer in view.values.get("answers", {}).items():
         if answer["output"]:
             lines += ["", f"What {role} reported, which decided nothing:", "", fenced(answer["output"])]
@@ -301,7 +298,7 @@ def body_of(root: Path, view: RunView, member: Member) -> str:
 def _ticket_lines(root: Path, ticket: Mapping[str, Any]) -> Iterator[str]:
     """Yield which ticket a run was given, and whether it is another one now."""
     name = f"{ticket['source']}:{ticket['id']}"
-    yield f"Ticket `{name}` as it was at {ticket['at']}, `sha256:{ticket['sha256']}`. {ticket['link']}"
+    yield f"Ticket `{name}` as it was at {ticket['at']}, `sha256:{ticket['sha256']}`."
     try:
         if fetch(root, name).sha256 != ticket["sha256"]:
             yield "It has changed since."
@@ -322,15 +319,9 @@ def _lines(root: Path, task_id: str) -> list[Mapping[str, Any]]:
     return [each.data for each in sorted(entries, key=lambda each: each.at) if each.type == PULL_REQUEST]
 
 
-def _last(root: Path, task_id: str) -> Mapping[str, Any] | None:
-    """Return what was pushed last for a task, and for which pull request."""
-    return next((row for row in reversed(_lines(root, task_id)) if row["did"] in ("opened", "pushed")), None)
-
-
 def _line(root: Path, run_id: str, data: Mapping[str, Any]) -> dict[str, Any]:
     """Write a line beside a run, once, and return its data."""
-    brought = hashlib.sha256(" ".join(data.get("brought", ())).encode()).hexdigest()[:12]
-    key = f"{PULL_REQUEST}/{data['number']}/{data['did']}/{data['commit']}/{brought}"
+    key = f"{PULL_REQUEST}/{data['number']}/{data['did']}/{data['commit']}"
     journal_of(root).append(beside_run(run_id), key, PULL_REQUEST, bounded_line(dict(data)))
     return dict(data)
 
@@ -339,7 +330,7 @@ def _line(root: Path, run_id: str, data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _remarks(root: Path, task_id: str, number: int) -> tuple[list[Remark], int]:
-    """Return what people who may write in the repository said and nobody was given yet, and how much others said.
+    """Return what owners, members and collaborators said and nobody was given yet, and how much others said.
 
     Of the reviews of a person that approve or ask for changes, the last one counts.
     """
@@ -360,57 +351,42 @@ def _remarks(root: Path, task_id: str, number: int) -> tuple[list[Remark], int]:
             objects = row.get("state") == "CHANGES_REQUESTED" and verdicts.get(by) == row["id"]
             if name in brought or not (text.strip() or objects):
                 continue
-            if row.get("author_association") not in _WRITERS:
+            if row.get("author_association") not in _HEARD:
                 unheard += 1
                 continue
-            line = row.get("line") or row.get("original_line") or 0
-            found.append(Remark(name, by, objects, str(row.get("path") or ""), int(line), text[:_MAX_CHARS]))
+            line = row.get("line") or row.get("original_line")
+            where = f" on {row['path']}:{line or '?'}" if row.get("path") else ""
+            says = f"{by}{where}{' asks for changes' if objects else ''}: {text or '(no words)'}"
+            found.append(Remark(name, objects, one_line(says)))
     return found, unheard
 
 
 def _checks(root: Path, commit: str) -> Iterator[Check]:
     """Yield the checks of a commit, and the statuses that older services give it."""
     for row in github.rows(root, f"commits/{commit}/check-runs", key="check_runs"):
-        ended = row["status"] == "completed"
-        state: CheckState = "pending" if not ended else "passed" if row["conclusion"] in _GOOD else "failed"
-        yield Check(one_line(row["name"]), state, str(row.get("html_url") or ""))
-    for row in github.ask(root, f"commits/{commit}/status?per_page=100")["statuses"]:
-        ended = row["state"] != "pending"
-        state = "pending" if not ended else "passed" if row["state"] in _GOOD else "failed"
-        yield Check(one_line(row["context"]), state, str(row.get("target_url") or ""))
+        end = row["conclusion"] if row["status"] == "completed" else "pending"
+        yield _check(row["name"], end, row.get("html_url"))
+    for row in github.rows(root, f"commits/{commit}/status", key="statuses"):
+        yield _check(row["context"], row["state"], row.get("target_url"))
 
 
-def _merged(
-    root: Path,
-    view: RunView,
-    repository: Repository,
-    last: Mapping[str, Any],
-    row: Mapping[str, Any],
-    pull: PullRequest,
-) -> PullRequest:
+def _check(name: str, end: str, link: str | None) -> Check:
+    state: CheckState = "pending" if end == "pending" else "passed" if end in _GOOD else "failed"
+    return Check(one_line(name), state, one_line(link or ""))
+
+
+def _merged(root: Path, repository: Repository, remote: str, row: Mapping[str, Any], pull: PullRequest) -> PullRequest:
     """Write down that the work of a run has landed, remove its tree, and say so on its tickets."""
-    commit, target, remote = str(row["merge_commit_sha"]), str(row["base"]["ref"]), str(last["remote"])
+    commit, target = str(row["merge_commit_sha"]), str(row["base"]["ref"])
     repository.ask("fetch", "-q", "--no-tags", remote, f"+refs/heads/{target}:refs/remotes/{remote}/{target}")
     if not repository.has(f"refs/remotes/{remote}/{target}", commit):
         message = f"GitHub says that {commit[:12]} is on {target}, and {remote} does not have it there"
         raise GraphError(message, "Look at the pull request; give the command again later.", GIT)
-    merged = view if view.run_id == pull.run_id else view_run(pull.run_id, root=root)
     member = member_of(root, pull.run_id, repository)
+    assert member.view is not None
+    assert member.view.head is not None
     work, there = repository.changes(member.parent, member.work), repository.changes(member.work, commit)
-    pull = pull._replace(landed=commit, differs=tuple(sorted({*work} & {*there})))
-    journal, key = journal_of(root), f"{LANDED}/{target}/{commit}"
-    if journal.find(beside_run(pull.run_id), key) is None:
-        data = {
-            "commit": commit,
-            "target": target,
-            "runs": [pull.run_id],
-            "judged": "pull request",
-            "pull": pull.number,
-        }
-        data |= {"differs": [*pull.differs]} if pull.differs else {}
-        journal.append(beside_run(pull.run_id), key, LANDED, bounded_line(data))
-    remove_tree(root, merged.policy.tree)
-    assert merged.head is not None
-    head = HeadRecord(seq=merged.head.seq, hash=merged.head.hash)
-    write_back(root, pull.run_id, tickets_of(root, merged.task), "merged", head, link=pull.url)
-    return pull
+    record_landing(root, Landing((pull.run_id,), "landed", target, commit, "pull request"))
+    head = HeadRecord(seq=member.view.head.seq, hash=member.view.head.hash)
+    write_back(root, pull.run_id, tickets_of(root, member.view.task), "merged", head, link=pull.url)
+    return replace(pull, landed=commit, differs=tuple(sorted({*work} & {*there})))

@@ -1,12 +1,11 @@
 """GitHub by the program `gh`: requests to its REST API with the person's own login, and nothing else of `gh`.
 
-Only `gh api` with `-i`, `-X` and `--input` is used, which every `gh` from 2.0 has, Debian's 2.23 too: what `gh pr` and
-`gh issue` print, and can print as JSON, changes from release to release.
+Only `gh api` with `-i`, `-X` and `--input` is used, for `repos/{owner}/{repo}`, which every `gh` from 2.0 has, Debian's
+2.23 too: what `gh pr` and `gh issue` print, and can print as JSON, changes from release to release.
 """
 
 import json
 import re
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from time import sleep, time
@@ -21,25 +20,23 @@ SECONDS: Final = 45.0
 _LONGEST_PAUSE_SECONDS: Final = 20.0
 _PAGE: Final = 100
 _MAX_PAGES: Final = 100
+_INSTALL: Final = "Install it from Debian or https://cli.github.com, and sign in: `gh auth login`."
 _UNSIGNED: Final = 4
 """What `gh` exits with where it has no login."""
 
 
 def check_program(root: Path) -> None:
-    """Refuse to begin where there is no `gh`, or one that is too old.
+    """Refuse to go on where there is no `gh`, or one that is too old.
 
     Raises:
         GraphError: `SRC101`.
     """
-    install = "Install it from Debian or https://cli.github.com, and sign in: `gh auth login`."
-    if shutil.which("gh") is None:
-        raise GraphError("the program gh is not on PATH, and GitHub is reached by it", install, SOURCE_SETUP)
     said = _run(root, "--version").output.decode("utf-8", "replace")
     number = re.search(r"gh version (\d+)\.(\d+)", said)
     if number is None or (int(number[1]), int(number[2])) < OLDEST:
         which = f"gh {number[1]}.{number[2]}" if number else f"what is called gh, which says {shown(said, 60)},"
-        message = f"{which} is too old: {OLDEST[0]}.{OLDEST[1]} or newer is needed, for `gh api -i -X --input`"
-        raise GraphError(message, install, SOURCE_SETUP)
+        message = f"{which} is too old: {OLDEST[0]}.{OLDEST[1]} or newer is needed"
+        raise GraphError(message, _INSTALL, SOURCE_SETUP)
 
 
 def ask(root: Path, path: str, *, method: str = "GET", body: Mapping[str, Any] | None = None, repo: str = "") -> Any:
@@ -56,7 +53,6 @@ def ask(root: Path, path: str, *, method: str = "GET", body: Mapping[str, Any] |
         GraphError: `SRC101` there is no `gh`, `SRC102` it is not signed in, `SRC103` GitHub does not have that,
             `SRC104` GitHub gave no answer, or refused.
     """
-    check_program(root)
     words = ["api", "-i", "-X", method, f"repos/{repo or '{owner}/{repo}'}{'/' if path else ''}{path}"]
     words += [] if body is None else ["--input", "-"]
     data = b"" if body is None else json.dumps(body).encode()
@@ -69,6 +65,7 @@ def ask(root: Path, path: str, *, method: str = "GET", body: Mapping[str, Any] |
         done = _run(root, *words, data=data)
         head, text = _parts(done.output)
     if done.status != 0:
+        check_program(root)
         raise _fault(path, done.status, head, done.complaints.decode("utf-8", "replace"))
     try:
         return json.loads(text) if text.strip() else None
@@ -95,10 +92,11 @@ def rows(root: Path, path: str, *, key: str = "", repo: str = "") -> list[dict[s
 def _run(root: Path, *words: str, data: bytes = b"") -> Any:
     try:
         return capture(["gh", *words], cwd=root, env=None, timeout_seconds=SECONDS, stdin=data, grace_seconds=1.0)
+    except FileNotFoundError as error:
+        message = "the program gh is not on PATH, and GitHub is reached by it"
+        raise GraphError(message, _INSTALL, SOURCE_SETUP) from error
     except OSError as error:
-        raise GraphError(
-            f"gh cannot be started: {error.strerror}", "Repair it, or install it.", SOURCE_SETUP
-        ) from error
+        raise GraphError(f"gh cannot be started: {error.strerror}", _INSTALL, SOURCE_SETUP) from error
 
 
 def _parts(output: bytes) -> tuple[dict[str, str], str]:

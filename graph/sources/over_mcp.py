@@ -7,12 +7,11 @@ connection broke. One that writes is not: whether it arrived is looked up by its
 import json
 import logging
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, suppress
-from email.utils import parsedate_to_datetime
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
-from time import time
 from typing import Any, Final, TextIO, cast
 
 import anyio
@@ -27,6 +26,7 @@ from interlock.core.process import environment_of
 from interlock.core.text import shown, whole
 from interlock.gates.config import SourceCall, SourceConfig
 from interlock.graph.errors import SOURCE_ANSWER, SOURCE_BUSY, SOURCE_LOGIN, SOURCE_SETUP, SOURCE_UNKNOWN, GraphError
+from interlock.graph.sources.answer_path import found
 
 SECONDS: Final = 45.0
 """How long a call takes at most, with its repetitions; the clients that wait least give up after 60 seconds."""
@@ -55,10 +55,8 @@ class _Http:
 
     async def note(self, response: httpx2.Response) -> None:
         """Take a response."""
-        after = response.headers.get("retry-after", "")
-        self.status, self.pause_seconds = response.status_code, float(whole(after)) or _PAUSE_SECONDS
-        with suppress(ValueError):  # else it is a date
-            self.pause_seconds = max(0.0, parsedate_to_datetime(after).timestamp() - time())
+        self.status = response.status_code
+        self.pause_seconds = float(whole(response.headers.get("retry-after"))) or _PAUSE_SECONDS
 
 
 def call(
@@ -174,28 +172,9 @@ def filled(value: Any, values: Mapping[str, str]) -> Any:
             raise GraphError(message, "Write the id as the tracker does.", SOURCE_UNKNOWN)
         return int(values["id"][:18])
     if isinstance(value, str):
-        for name, text in values.items():
-            # What is put in is not looked through again: the comment is last.
-            value = value.replace(f"{{{name}}}", text) if name != "text" else value
-        return value.replace("{text}", values.get("text", "{text}"))
+        # In one go, so that what is put in is not looked through again.
+        return re.sub(r"\{(\w+)\}", lambda each: values.get(each[1], each[0]), value)
     return value
-
-
-def found(data: Any, path: str) -> Iterator[Any]:
-    """Yield what an answer holds at a path: names with dots between them, `[0]` an entry of a list, `[*]` each."""
-    name, _, rest = path.partition(".")
-    name, *indexes = name.replace("]", "").split("[")
-    values: list[Any] = [data]
-    if name:
-        values = [each[name] for each in values if isinstance(each, Mapping) and name in each]
-    for index in indexes:
-        lists = [cast("list[Any]", each) for each in values if isinstance(each, list)]
-        values = [item for each in lists for item in (each if index == "*" else each[int(index) :][:1])]
-    for each in values:
-        if rest:
-            yield from found(each, rest)
-        elif each is not None:
-            yield each
 
 
 # -- what went wrong ---------------------------------------------------------------------------------------------------
@@ -227,8 +206,8 @@ def _fault(
         return GraphError(f"there is no MCP server at {place} (HTTP 404)", fix, SOURCE_SETUP), None
     if status >= 400:
         wait = f"Try again in {seen.pause_seconds:.0f} s." if status in _BUSY else f"Try again later. {again}"
-        found = GraphError(f"the source {name} failed (HTTP {status})", wait, SOURCE_BUSY)
-        return found, seen.pause_seconds if status in _BUSY else None
+        fault = GraphError(f"the source {name} failed (HTTP {status})", wait, SOURCE_BUSY)
+        return fault, seen.pause_seconds if status in _BUSY else None
     if isinstance(error, (OSError, httpx2.ConnectError)):
         message = f"the server of the source {name} cannot be started or reached at {place}: {why}"
         fix = f"Correct `{'url' if source.url else 'command'}` in [sources.{name}], or start the server."

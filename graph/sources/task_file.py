@@ -2,11 +2,10 @@
 
 import json
 import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from interlock.core.text import shown
+from interlock.core.text import one_line
 from interlock.envelope.protocol import ANYBODY
 from interlock.gates.config import load_config
 from interlock.gates.registry import build_protocol
@@ -14,19 +13,16 @@ from interlock.graph.errors import TaskError
 from interlock.graph.sources.ticket import Fetched
 
 _FOLDER: Final = "tasks"
-_TITLE_CHARS: Final = 120
 
 
-def new_task(root: Path, ticket: Fetched, *, scope: Sequence[str] = (), gates: Sequence[str] = ()) -> Path:
+def new_task(root: Path, ticket: Fetched) -> Path:
     """Write the task file of a ticket, and return its path; one that is there is not touched.
 
-    The text of the ticket is an input. Of it, only the title is in the task itself: quoted, and cut.
+    The text of the ticket is an input. Nothing of it is in the task itself, which is an instruction to agents and the
+    subject of a commit, where GitHub would do what a title says (`fixes #1`); a comment has the title for people.
 
-    Args:
-        root: The project.
-        ticket: The ticket.
-        scope: What the work may touch; default: `scope` of [tickets], else everything.
-        gates: The gates; default: those of the project that a command decides, and the one for the format of answers.
+    Its scope is that of [tickets], else everything; its gates are those that a command decides, and the one for the
+    format of answers.
 
     Raises:
         TaskError: The file is there.
@@ -34,20 +30,21 @@ def new_task(root: Path, ticket: Fetched, *, scope: Sequence[str] = (), gates: S
     """
     config = load_config(root)
     rows = build_protocol(config).gates.values()
-    gates = gates or [gate.id for gate in rows if gate.command or gate.certifier == ANYBODY]
+    gates = [gate.id for gate in rows if gate.command or gate.certifier == ANYBODY]
     # The id of a ticket of Jira is that of a task already.
     is_whole = re.fullmatch("[A-Z][A-Z0-9]*(-[A-Z0-9]+)+", ticket.id)
     parts = re.findall("[A-Z0-9]+", (ticket.id if is_whole else ticket.name).upper())
     values = {
         "task_id": "-".join(parts)[:100].strip("-"),
-        "task": f"Do what ticket {ticket.name} asks for; its text is an input, and its title {_quoted(ticket.title)}",
-        "gates_required": list(gates),
-        "scope": list(scope or config.tickets.scope or ["**"]),
+        "task": f"Do what ticket {ticket.name} asks for; its text is an input.",
+        "gates_required": gates,
+        "scope": list(config.tickets.scope or ["**"]),
         "inputs": [ticket.name],
     }
     path = root / _FOLDER / f"{values['task_id']}.toml"
     path.parent.mkdir(exist_ok=True)
-    text = f"# {ticket.name}, fetched at {ticket.at}: look at scope and gates before you run it.\n"
+    text = f"# {one_line(ticket.title)}\n"
+    text += f"# {ticket.name}, fetched at {ticket.at}: look at scope and gates before you run it.\n"
     # Texts and lists of JSON are those of TOML.
     text += "".join(f"{key} = {json.dumps(value, ensure_ascii=False)}\n" for key, value in values.items())
     try:
@@ -57,7 +54,3 @@ def new_task(root: Path, ticket: Fetched, *, scope: Sequence[str] = (), gates: S
         fix = f"Run it: `interlock run {path.relative_to(root)}`, or remove it first."
         raise TaskError(f"{path.relative_to(root)} is there already", fix) from error
     return path
-
-
-def _quoted(title: str) -> str:
-    return json.dumps(shown(title, _TITLE_CHARS), ensure_ascii=False)

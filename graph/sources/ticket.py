@@ -13,12 +13,15 @@ from interlock.core.text import one_line, shown
 from interlock.gates.config import SourceCall, SourceConfig, load_config
 from interlock.graph.errors import SOURCE_ANSWER, SOURCE_SETUP, SOURCE_UNKNOWN, GraphError
 from interlock.graph.sources import github
+from interlock.graph.sources.answer_path import found
 from interlock.redaction import redactor_for
 
 MAX_TITLE_CHARS: Final = 300
 MAX_QUOTED_BYTES: Final = 48 * 1024
 """So much of a text an agent is shown."""
 _MAX_ID_CHARS: Final = 200
+_GITHUB: Final = {"id": "number", "title": "title", "text": "body", "state": "state"}
+"""The paths in what GitHub answers about an issue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +35,6 @@ class Fetched:
         title: One line.
         text: The whole text, without keys of the environment; it may be empty.
         state: What the source calls its state; it may be empty.
-        link: Its address; it may be empty.
         at: When it was fetched, in UTC.
     """
 
@@ -42,7 +44,6 @@ class Fetched:
     title: str
     text: str
     state: str
-    link: str
     at: str
 
     @property
@@ -88,9 +89,11 @@ def known_source(root: Path, name: str) -> tuple[str, SourceConfig]:
         names = ", ".join(f"{each}:ID" for each in load_config(root).sources) or "none"
         message = f"{shown(name, 80)} names no source; those here: {names}"
         raise GraphError(message, "Write NAME:ID, with a table [sources.NAME] in interlock.toml.", SOURCE_SETUP)
-    if len(name) > _MAX_ID_CHARS or not name.isprintable() or " " in name:
+    number = name.partition(":")[2]
+    is_number = number.isascii() and number.isdecimal()
+    if len(name) > _MAX_ID_CHARS or not name.isprintable() or " " in name or (known[1].gh and not is_number):
         message = f"{shown(name, 80)} cannot be the name of a ticket"
-        fix = f"Write at most {_MAX_ID_CHARS} characters that show, without blanks."
+        fix = f"Write at most {_MAX_ID_CHARS} characters that show, without blanks; of GitHub, a number: github:123."
         raise GraphError(message, fix, SOURCE_UNKNOWN)
     return known
 
@@ -102,64 +105,41 @@ def fetch(root: Path, name: str) -> Fetched:
         GraphError: `SRC101` to `SRC105`; nothing happened.
     """
     source, table = known_source(root, name)
-    asked = name.partition(":")[2]
-    clean = redactor_for(root).text
-    paths = ("id", "title", "text", "state", "link")
-    if table.gh:
-        row = github.ask(root, f"issues/{_number(asked)}", repo=table.repo)
-        keys = ("number", "title", "body", "state", "html_url")
-        values = {path: _text(row.get(key)) for path, key in zip(paths, keys, strict=True)}
-    else:
-        values = _at_paths(answers(root, name), table)
-    if table.title and not values["title"]:
+    paths = _GITHUB if table.gh else {key: getattr(table, key) for key in _GITHUB}
+    pages, clean = answers(root, name), redactor_for(root).text
+    values = {key: next((text for page in pages for text in _texts(page, path)), "") for key, path in paths.items()}
+    if paths["title"] and not values["title"]:
         fix = f"`interlock source show {name} --raw` prints the answer; correct `title` in [sources.{source}]."
-        raise GraphError(f"the answer of {source} has nothing at `{table.title}`", fix, SOURCE_ANSWER)
+        raise GraphError(f"the answer of {source} has nothing at `{paths['title']}`", fix, SOURCE_ANSWER)
+    asked = name.partition(":")[2]
     return Fetched(
         source,
         asked,
         one_line(clean(values["id"]))[:_MAX_ID_CHARS] or asked,
         one_line(clean(values["title"]))[:MAX_TITLE_CHARS] or asked,
-        clean(values["text"]),
+        clean("".join("\n\n".join(_texts(page, paths["text"])) for page in pages)),
         one_line(clean(values["state"]))[:100],
-        one_line(clean(values["link"]))[:500],
         datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
     )
 
 
 def answers(root: Path, name: str) -> list[Any]:
-    """Return what an MCP server answers about a ticket, a JSON value for each page.
+    """Return what a source answers about a ticket, a JSON value for each page.
 
     Raises:
         GraphError: `SRC101` to `SRC105`.
     """
-    # A second to import, which only tickets of sources need.
+    source, table = known_source(root, name)
+    asked = name.partition(":")[2]
+    if table.gh:
+        return [github.ask(root, f"issues/{asked}", repo=table.repo)]
+    # A second to import, which only tickets of MCP servers need.
     from interlock.graph.sources.over_mcp import call  # noqa: PLC0415
 
-    source, table = known_source(root, name)
-    asked = SourceCall(table.tool, table.arguments, table.next)
-    return call(root, source, table, asked, {"id": name.partition(":")[2]})
+    return call(root, source, table, SourceCall(table.tool, table.arguments, table.next), {"id": asked})
 
 
-def _at_paths(pages: list[Any], table: SourceConfig) -> dict[str, str]:
-    """Return what the answer has at the paths of a table; the texts of several pages are joined."""
-    from interlock.graph.sources.over_mcp import found  # noqa: PLC0415
-
-    values: dict[str, str] = {}
-    for path in ("id", "title", "state", "link"):
-        first = next(iter(found(pages[0], getattr(table, path))), "") if pages and getattr(table, path) else ""
-        values[path] = _text(first)
-    parts = ["\n\n".join(map(_text, found(page, table.text))) for page in pages] if table.text else []
-    return {**values, "text": "".join(parts)}
-
-
-def _number(asked: str) -> int:
-    if not (asked.isascii() and asked.isdecimal()):
-        raise GraphError(f"{shown(asked, 80)} is no number of an issue", "Write it as github:123.", SOURCE_UNKNOWN)
-    return int(asked[:18])
-
-
-def _text(value: object) -> str:
-    """Return a value as text; what is none, such as a document of Jira, as its JSON."""
-    if isinstance(value, (Mapping, list)):
-        return compact(cast("object", value))
-    return "" if value is None else str(value)
+def _texts(page: Any, path: str) -> list[str]:
+    """Return what an answer has at a path as texts; what is none, such as a document of Jira, as its JSON."""
+    values: list[object] = [*found(page, path)] if path else []
+    return [compact(cast("object", value)) if isinstance(value, (Mapping, list)) else str(value) for value in values]

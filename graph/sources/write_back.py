@@ -1,8 +1,8 @@
 """A comment on the ticket of a run that has ended, for sources with `write_back`: one for each end, whatever crashes.
 
-The comment ends with a mark that is made of the run and its end alone. Under a lock of the project, the mark is looked
-for among the comments, the comment is added where it is not there, and a line beside the run says so. A kill before the
-line makes the next call look again; `interlock source comment RUN` is that call.
+The comment ends with a mark that is made of the first line of the run and of its end. Under a lock of the project, the
+mark is looked for among the comments, the comment is added where it is not there, and a line beside the run says so. A
+kill before the line makes the next call look again; `interlock source comment RUN` is that call.
 """
 
 import hashlib
@@ -18,6 +18,7 @@ from interlock.gates.config import SourceConfig
 from interlock.graph.engine.folder import HeadRecord, beside_run, journal_of, state_dir
 from interlock.graph.sources import github
 from interlock.graph.sources.ticket import source_of
+from interlock.journal import Journal
 
 COMMENTED: Final = "source_comment"
 """The journal line, beside a run, that says where its end was said."""
@@ -34,12 +35,16 @@ def fenced(text: str) -> str:
     return f"{fence}text\n{text}\n{fence}"
 
 
-def mark_of(run: str, end: str) -> str:
-    """Return the mark of the comment on an end of a run: letters and digits, which no tracker's markup changes."""
-    return f"interlock-{hashlib.sha256(f'{run} {end}'.encode()).hexdigest()[:20]}"
+def mark_of(journal: Journal, run: str, end: str) -> str:
+    """Return the mark of the comment on an end of a run: letters and digits, which no tracker's markup changes.
+
+    The first line of a run has its time, so that a run of the same name in another checkout has another mark.
+    """
+    began = next(journal.entries(run))
+    return f"interlock-{hashlib.sha256(f'{began.hash} {end}'.encode()).hexdigest()[:20]}"
 
 
-def comment_text(run: str, end: str, head: HeadRecord, link: str, said: str) -> str:
+def comment_text(run: str, end: str, head: HeadRecord, link: str, said: str, mark: str) -> str:
     """Return the comment on an end of a run."""
     lines = [
         f"Interlock: {end}.",
@@ -50,7 +55,7 @@ def comment_text(run: str, end: str, head: HeadRecord, link: str, said: str) -> 
     lines += [f"See {link}"] if link else []
     if said:
         lines += ["", "What an agent wrote at the end, which nobody has checked:", "", fenced(said)]
-    return "\n".join([*lines, "", mark_of(run, end)])
+    return "\n".join([*lines, "", mark])
 
 
 def write_back(
@@ -80,10 +85,10 @@ def write_back(
         with (state_dir(root) / "write-back.lock").open("ab") as file, locked(file):
             if journal.find(beside_run(run), key) is None:
                 page = link or known[1].report.replace("{run}", run).replace("{head}", head["hash"])
-                found = _comment(
-                    root, known, name.partition(":")[2], comment_text(run, end, head, page, said), mark_of(run, end)
-                )
-                data = {"ticket": name, "end": end, "mark": mark_of(run, end), "found": found}
+                mark = mark_of(journal, run, end)
+                text = comment_text(run, end, head, page, said, mark)
+                found = _comment(root, known, name.partition(":")[2], text, mark)
+                data = {"ticket": name, "end": end, "mark": mark, "found": found}
                 journal.append(beside_run(run), key, COMMENTED, data)
         done.append(name)
     return done
@@ -93,7 +98,7 @@ def _comment(root: Path, known: tuple[str, SourceConfig], ticket: str, text: str
     """Add a comment unless one with its mark is there; return whether it was."""
     source, table = known
     if table.gh:
-        path = f"issues/{int(ticket)}/comments"
+        path = f"issues/{ticket}/comments"
         found = any(mark in str(row.get("body")) for row in github.rows(root, path, repo=table.repo))
         if not found:
             github.ask(root, path, method="POST", body={"body": text}, repo=table.repo)

@@ -14,13 +14,11 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from interlock.agents.ask import RunnerError
 from interlock.core import process
-from interlock.core.database import ADDRESS, Database, DatabaseError, Leg, LegLost, address_of, database_of
+from interlock.core.database import ADDRESS, Database, Leg, address_of, database_of
 from interlock.gates.config import load_config
-from interlock.gates.sealed import SealError
 from interlock.graph.engine import legs
-from interlock.graph.errors import TREE, GraphError, RunBusyError
+from interlock.graph.errors import TREE, GraphError
 from interlock.graph.task.carried import push_objects
 from interlock.graph.task.clone import Clone, find, lay_over, make
 from interlock.graph.task.progress import Notice
@@ -30,11 +28,6 @@ from interlock.graph.task.ticket_inputs import fetch_inputs
 Line: TypeAlias = Mapping[str, Any]
 AtStart: TypeAlias = Callable[[int], object]
 _MAX_CHARS: Final = 500
-_ERRORS: Final[Mapping[str, type[RunnerError] | type[RunBusyError]]] = {
-    RunnerError.code: RunnerError,
-    RunBusyError.code: RunBusyError,
-}
-"""Errors that callers tell apart by their class."""
 
 
 def _never(_pid: int) -> None:
@@ -78,8 +71,8 @@ def start_apart(
     takers = {"warning": warn, "progress": progress}
     if leg is None and (database := database_of(root)) is not None:
         legs.check_workers(database)
-        run, first = ask_to_begin(root, database, task, begin, drive=False)
-        legs.await_legs(database, run, first, lambda step: takers[step["kind"]](step["text"]))
+        run = ask_to_begin(root, database, task, begin, drive=False)
+        legs.await_legs(database, run, notice=lambda step: takers[step["kind"]](step["text"]))
         return run
     # In the tree, git does not say where the repository is on GitHub.
     tickets = [asdict(ticket) for ticket in fetch_inputs(root, task)]
@@ -113,18 +106,23 @@ def ask_to_begin(
     task: Task,
     begin: Start,
     *,
-    drive: bool,
+    drive: bool = True,
+    until: str = "",
     land: bool = False,
+    landings: int = legs.LANDINGS,
     priority: int = legs.NORMAL,
-) -> tuple[str, str]:
-    """Have a worker begin a run, and perhaps drive it on; return the ids of the run and of the leg.
+) -> str:
+    """Have a worker begin a run, and perhaps drive it on, as far as `until`; return the id of the run.
+
+    To `land` it, a worker tries that once it is approved, and for the runs that take up its conflicts: so many
+    `landings` in all.
 
     Raises:
         GraphError: `RUN653` the commit cannot be brought to the workers.
         DatabaseError: The database cannot be used.
     """
     push_objects(root, [begin.commit, begin.files])
-    run = legs.reserve(database, task.task_id, land=land)
+    run = legs.reserve(database, task.task_id, land=landings if land else 0)
     asked = {
         "task": task.to_json() | {"base": ""},
         "base": os.path.relpath(task.base or root, root),
@@ -133,8 +131,8 @@ def ask_to_begin(
         "files": begin.files,
         "accept_base": begin.accept_base,
     }
-    given = {"begin": asked, "drive": drive}
-    return run, legs.enqueue(database, run, given, priority=priority)
+    legs.enqueue(database, run, {"begin": asked, "drive": drive, "until": until}, priority=priority)
+    return run
 
 
 def drive_inside(
@@ -208,14 +206,7 @@ def _ask(
     if "result" in said:
         return said["result"]
     if "error" in said:
-        code, message, fix = said["error"]
-        if code == LegLost.code:
-            raise LegLost(message, fix)
-        if code.startswith("DBA"):
-            raise DatabaseError(message, fix, code)
-        if code in _ERRORS:
-            raise _ERRORS[code](message, fix)
-        raise SealError(code, message, fix) if code.startswith(("SEAL", "HELD")) else GraphError(message, fix, code)
+        raise legs.error_of(*said["error"])
     # Of a traceback the last line says what happened.
     said_last = complaints.decode("utf-8", "replace").rstrip().rpartition("\n")[2][:_MAX_CHARS] or "nothing"
     message = f"the process in the tree {clone.name} ended with status {ended.status}, and said: {said_last}"

@@ -10,11 +10,12 @@ from shlex import quote
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 
 from interlock.agents.usage import Limits, Usage, total, usage_row
+from interlock.core.database import database_of
 from interlock.core.text import few
 from interlock.envelope.protocol import ANYBODY, STATUS_MEANING, GateSpec
 from interlock.gates.manifest import from_json
 from interlock.gates.shared import shared
-from interlock.graph.engine.folder import LANDED, beside_run, journal_of, journal_path, list_runs
+from interlock.graph.engine.folder import LANDED, beside_run, journal_of, journal_path, list_runs, runs_of
 from interlock.graph.errors import RunDamagedError
 from interlock.graph.task.kept_evidence import present_path
 from interlock.graph.task.left_agents import left_text
@@ -281,7 +282,8 @@ def _next_steps(view: RunView, root: Path, *, driven: bool, shared_only: bool) -
     if driven:
         files = waited_for(root, view.run_id)
         held = [f"Wait: {files}. It goes on by itself once they are free."] if files else []
-        return held or ["Wait: a process drives the run at this moment."]
+        shared = "Wait: a worker drives it, or is going to; `interlock workers` shows what waits for whom."
+        return held or [shared if database_of(root) else "Wait: a process drives the run at this moment."]
     if view.abandoned:
         return ["Nothing: the run was abandoned. Start a new run of the task with `interlock run`."]
     if view.of_another_version and view.phase != "done":
@@ -312,7 +314,13 @@ def _after_approval(view: RunView, root: Path) -> str:
     lines = [entry.data for entry in beside if entry.type == LANDED]
     if lines:
         return f"Nothing: it has landed on {lines[-1]['target']} as {str(lines[-1]['commit'])[:12]}."
-    return f"Land it: interlock land {view.run_id}" if view.policy.commit else "Nothing: the task is approved."
+    if not view.policy.commit:
+        return "Nothing: the task is approved."
+    newest = runs_of(root, "runs", view.task.task_id)[0]
+    if newest != view.run_id:  # as after a conflict with what had landed
+        this = f"this one lands by `interlock land {view.run_id}`"
+        return f"Look at run {newest}, which has taken the task up since (`interlock explain {newest}`); {this}."
+    return f"Land it: interlock land {view.run_id}"
 
 
 def _decide(run_id: str, question: Question) -> list[str]:

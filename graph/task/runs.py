@@ -206,9 +206,8 @@ def drive(
         given = {"answers": dict(answers or {}), "asks": dict(asks or {}), "until": until}
         if (database := database_of(root)) is not None:
             legs.check_workers(database)
-            legs.await_legs(database, run_id, legs.enqueue(database, run_id, given), notice or (lambda _step: None))
-        else:
-            drive_inside(run_id, root, policy.tree, {**given, "stops": []}, notice or (lambda _step: None))
+            return follow(run_id, root=root, notice=notice, leg=legs.enqueue(database, run_id, given))
+        drive_inside(run_id, root, policy.tree, {**given, "stops": []}, notice or (lambda _step: None))
         view = view_run(run_id, root=root)
         _say_end(view, root, notice)
         return view
@@ -229,6 +228,19 @@ def drive(
         notify_of(view_run(run_id, root=root), root, notice)
         raise
     notify_of(view, root, notice)
+    return view
+
+
+def follow(run_id: str, *, root: Path, notice: Notice | None = None, leg: str = "") -> RunView:
+    """Wait while workers begin and drive a run, and return where it came to.
+
+    Raises:
+        InterlockError: What the leg of that id, or one after it, has refused; by default any leg of the run.
+        DatabaseError: The database cannot be used; the run goes on.
+    """
+    legs.await_legs(legs.needed(root), run_id, leg, notice or (lambda _step: None))
+    view = view_run(run_id, root=root)
+    _say_end(view, root, notice)
     return view
 
 

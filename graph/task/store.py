@@ -272,6 +272,9 @@ def no_task_run(root: Path, name: str, ticket_run: str | None = None) -> Unknown
             f"`{name}` is a ticket, not a task: its agent takes ticket run {ticket_run} on, over MCP",
             f"`interlock explain {ticket_run}` shows its state; its agent goes on with interlock_submit_ticket.",
         )
+    if (database := database_of(root)) is not None and legs.driven(database, name):
+        where = legs.waiting(database).get(name, "is being begun by a worker")
+        return UnknownRunError(f"run {name} {where}", "`interlock workers` shows what waits for whom; ask again then.")
     return UnknownRunError(f"there is no run or task `{name}` below {root}", "`interlock status` lists the runs.")
 
 

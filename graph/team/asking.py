@@ -3,10 +3,8 @@
 from pathlib import Path
 from typing import Final
 
-from interlock.core.database import Database, database_of
 from interlock.gates.config import Config, load_config
 from interlock.graph.engine import legs
-from interlock.graph.errors import NO_DATABASE, GraphError
 from interlock.graph.task.apart import Start, ask_to_begin
 from interlock.graph.task.clone import target_commit
 from interlock.graph.task.machine import COMMAND_GATES
@@ -33,29 +31,14 @@ def queue_of(policy: Policy, node: str, config: Config) -> str:
     return f"llm-{provider}" if queue == "llm" and provider in config.workers.rates else queue
 
 
-def submit(
-    root: Path, path: Path, *, land: bool = False, priority: int = legs.NORMAL, models: tuple[str, ...] = ()
-) -> str:
+def submit(root: Path, path: Path, *, land: bool = False) -> str:
     """Put a task into the queue, and return the id of its run; a worker begins it.
 
     Raises:
         TaskError, ConfigError: The task file is wrong.
-        GraphError, DatabaseError: As for `ask_to_begin`.
+        GraphError: `RUN654` the project has no database; else as for `ask_to_begin`.
+        DatabaseError: As there.
     """
     config = load_config(root)
-    task = staffed(load_task(path), config, root, models)
     start = Start(target_commit(root, config.landing.target))
-    return ask_to_begin(root, needed(root), task, start, drive=True, land=land, priority=priority)[0]
-
-
-def needed(root: Path) -> Database:
-    """Return the database of a project that must have one.
-
-    Raises:
-        GraphError: `RUN654` it has none.
-    """
-    database = database_of(root)
-    if database is None:
-        fix = 'Write `database = "postgresql://…"` into interlock.toml of this clone, or set INTERLOCK_DATABASE.'
-        raise GraphError("only a project with a database has workers, and this one has none", fix, NO_DATABASE)
-    return database
+    return ask_to_begin(root, legs.needed(root), staffed(load_task(path), config, root, ()), start, land=land)

@@ -7,7 +7,7 @@ one that works in the checkout cannot go on elsewhere: they are to be ended firs
 from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from langgraph.checkpoint.postgres import PostgresSaver
 
@@ -65,28 +65,28 @@ def _raise(_run: str, error: Exception) -> None:
 
 def _copy_run(root: Path, database: Database, view: RunView) -> None:
     store = RunStore(root, view.run_id)
-    names = [
-        "run.json",
-        "stopped.json",
-        "abandoned",
-        *(f"answers/{path.name}" for path in store.folder.glob("answers/*")),
+    paths = [
+        *(store.folder / name for name in ("run.json", "stopped.json", "abandoned")),
+        *store.folder.glob("answers/*"),
     ]
-    for name in names:
-        if (path := store.folder / name).is_file():
-            mirror.copy_out(database, view.run_id, name, path.read_bytes())
     commit = push_stored(root, view) if view.policy.sealing else ""
     kept = checkpoint_of(store)
 
     def work(link: Link) -> None:
-        link.execute(
-            "INSERT INTO interlock.run (run, saved) VALUES (%s, %s) ON CONFLICT (run) DO NOTHING", (view.run_id, commit)
-        )
+        for path in filter(Path.is_file, paths):
+            mirror.put(link, view.run_id, path.relative_to(store.folder).as_posix(), path.read_bytes())
+        link.execute(_KNOWN, ([view.run_id],))
+        link.execute(mirror.SAVED, (commit, view.run_id))
         if kept is not None:
             place: Mapping[str, Any] = {"thread_id": view.run_id, "checkpoint_ns": ""}
             versions = kept.checkpoint["channel_versions"]
             PostgresSaver(link).put({"configurable": {**place}}, kept.checkpoint, kept.metadata, versions)
 
-    database.transact(work)
+    database.transact(work, lock=mirror.LOCK)
+
+
+# The id of a run whose folder was removed is taken as well.
+_KNOWN: Final = "INSERT INTO interlock.run (run) SELECT unnest(%s::text[]) ON CONFLICT DO NOTHING"
 
 
 def _compared(path: Path, database: Database) -> int:
@@ -98,6 +98,7 @@ def _compared(path: Path, database: Database) -> int:
     with TemporaryDirectory(prefix="interlock-") as folder:
         here, there = Journal(path), Journal(Path(folder) / path.name, upstream=Upstream(database, path.stem))
         runs = here.runs()
+        database.transact(lambda link: link.execute(_KNOWN, ([*runs],)))
         for run in runs:
             if here.head(run) != there.head(run):
                 message = f"run {run} ends differently in the database: {there.head(run)}, and here {here.head(run)}"

@@ -5,19 +5,17 @@ from typing import Any
 
 from typing_extensions import TypedDict
 
-from interlock.core.database import Link
+from interlock.core.database import Database, Link
 from interlock.gates.config import load_config
 from interlock.graph.engine import legs
 from interlock.graph.engine.folder import list_runs
 from interlock.graph.task.store import RunStore
-from interlock.graph.team.asking import needed
 
 
 class WorkerRow(TypedDict):
-    """A worker: `state` is `alive`, `ending` or `silent`; `runs` are those that it drives."""
+    """A worker: its id begins with the name of its host, `state` is `alive`, `ending` or `silent`, it drives `runs`."""
 
     id: str
-    host: str
     state: str
     queues: list[str]
     concurrency: int
@@ -52,7 +50,7 @@ class Overview(TypedDict):
 
 
 _WORKERS = """
-SELECT id, host, queues, concurrency, version, draining,
+SELECT id, queues, concurrency, version, draining,
     extract(epoch FROM clock_timestamp() - beat_at)::float AS seen_seconds,
     ARRAY(SELECT split_part(workflow_uuid, '#', 1) FROM dbos.workflow_status
         WHERE executor_id = id AND status = 'PENDING' AND name = %s) AS runs
@@ -74,7 +72,7 @@ def overview(root: Path) -> Overview:
         GraphError: The project has no database.
         DatabaseError: It cannot be used.
     """
-    database, limit = needed(root), load_config(root).workers.timeout_seconds
+    database, limit = legs.needed(root), load_config(root).workers.timeout_seconds
 
     def look(link: Link) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         workers = link.execute(_WORKERS, (legs.NAME,)).fetchall()
@@ -93,15 +91,14 @@ def overview(root: Path) -> Overview:
     for run, why in legs.failed(database):
         if run in begun and not RunStore(root, run).abandoned():
             found["stalled"].append(StalledRow(run=run, why=why, next=f"interlock resume {run}"))
-        elif run not in begun and not any(_follows(other, run) for other in begun):
+        # One that was taken out of the queue is over, and so is one whose task was submitted again.
+        elif run not in begun and not why.startswith("CANCELLED") and _is_newest(database, run):
             found["stalled"].append(StalledRow(run=run, why=why, next="correct the task, and submit it again"))
     return found
 
 
-def _follows(run: str, other: str) -> bool:
-    """Return whether a run is a later one of the same task."""
-    (task, _, number), (theirs, _, before) = run.rpartition("."), other.rpartition(".")
-    return task == theirs and number.isdecimal() and int(number) > int(before)
+def _is_newest(database: Database, run: str) -> bool:
+    return legs.newest_of(database, run.rpartition(".")[0]) == run
 
 
 def _worker(row: dict[str, Any], limit: float) -> WorkerRow:

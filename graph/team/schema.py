@@ -27,17 +27,18 @@ CREATE TABLE interlock.line (
     journal text, start bigint, bytes bytea NOT NULL, PRIMARY KEY (journal, start)
 );
 CREATE TABLE interlock.run_file (
-    kind text, run text, name text, data bytea, version bigint NOT NULL UNIQUE, PRIMARY KEY (kind, run, name)
+    run text, name text, data bytea, version bigint NOT NULL UNIQUE, PRIMARY KEY (run, name),
+    -- Each machine writes these files: none lies elsewhere, whatever an agent that reaches the database writes here.
+    CHECK (run ~ '^[A-Za-z0-9][A-Za-z0-9._-]*$' AND '/' || name || '/' !~ '//|/[.][.]?/')
 );
 CREATE TABLE interlock.run (
     run text PRIMARY KEY, leg text NOT NULL DEFAULT '', wanted boolean NOT NULL DEFAULT false,
-    saved text NOT NULL DEFAULT '', land boolean NOT NULL DEFAULT false,
+    saved text NOT NULL DEFAULT '', land int NOT NULL DEFAULT 0,
     made_at timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 CREATE TABLE interlock.worker (
-    id text PRIMARY KEY, host text NOT NULL, pid int NOT NULL, queues text[] NOT NULL, concurrency int NOT NULL,
-    version text NOT NULL, draining boolean NOT NULL DEFAULT false,
-    started_at timestamptz NOT NULL DEFAULT clock_timestamp(), beat_at timestamptz NOT NULL DEFAULT clock_timestamp()
+    id text PRIMARY KEY, queues text[] NOT NULL, concurrency int NOT NULL, version text NOT NULL,
+    draining boolean NOT NULL DEFAULT false, beat_at timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 CREATE UNLOGGED TABLE interlock.notice (
     number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, run text NOT NULL, step jsonb NOT NULL,
@@ -57,12 +58,26 @@ ROLES: Final = {
 }
 """What each role may do with rows; a server asks for runs and answers, and writes no checkpoint and no tree."""
 
+# What a frozen worker holds in a transaction of DBOS would be kept from all others; and whoever has waited
+# for a lock has to see what was committed meanwhile.
+SETTINGS: Final = """
+DO $$ DECLARE setting text; BEGIN
+    FOREACH setting IN ARRAY ARRAY[
+        $_$search_path = interlock, public$_$, $_$idle_in_transaction_session_timeout = '10s'$_$,
+        $_$default_transaction_isolation = 'read committed'$_$
+    ] LOOP
+        EXECUTE format('ALTER DATABASE %I SET ', current_database()) || setting;
+    END LOOP;
+END $$;
+"""
+"""What every new connection needs."""
+
 
 def set_up(address: str, *, roles: bool) -> int:
     """Make the tables of an empty database, or bring them up to date, and return their version. Safe to repeat.
 
     Raises:
-        DatabaseError: The database cannot be used, or its tables are of a newer version.
+        DatabaseError: The database cannot be used or keep every text, or its tables are of a newer version.
     """
     # Late: both take a second to import.
     from dbos import DBOS  # noqa: PLC0415
@@ -70,66 +85,38 @@ def set_up(address: str, *, roles: bool) -> int:
 
     database = Database(address, checked=False)
     try:
-        database.transact(settings)
-        database.close()  # settings of a database count for new connections
         version = database.transact(_migrate, lock="setup")
+        database.close()  # the settings count for new connections
         # Not in a transaction: LangGraph makes its indexes beside running work.
         with database.connection() as link:
             PostgresSaver(link).setup()
         DBOS.migrate(address)
         if roles:
-            database.transact(lambda link: link.execute(roles_sql(_name(link)).encode()))
+            database.transact(lambda link: link.execute(roles_sql().encode()))
     finally:
         database.close()
     return version
 
 
-def settings(link: Link) -> None:
-    """Give a database the settings that every connection to it needs.
-
-    Raises:
-        DatabaseError: `DBA907` it cannot keep every text.
-    """
-    row = link.execute("SHOW server_encoding").fetchone()
-    if row is None or row["server_encoding"] != "UTF8":
-        message = f"the database has the encoding {row and row['server_encoding']}"
-        raise DatabaseError(message, "Make one with `createdb --encoding=UTF8 --template=template0`.", "DBA907")
-    for setting in _SETTINGS:
-        link.execute(f"ALTER DATABASE {_name(link)} SET {setting}".encode())
-
-
-_SETTINGS: Final = (
-    "search_path = interlock, public",
-    # A worker that is frozen in the middle of a transaction would keep its locks from all others.
-    "idle_in_transaction_session_timeout = '10s'",
-    # Whoever has waited for a lock has to see what was committed meanwhile.
-    "default_transaction_isolation = 'read committed'",
-)
-
-
 def _migrate(link: Link) -> int:
+    encoding = link.info.parameter_status("server_encoding")
+    if encoding != "UTF8":
+        raise DatabaseError.of("DBA907", f"the database has the encoding {encoding}")
+    link.execute(SETTINGS)
     link.execute("CREATE SCHEMA IF NOT EXISTS interlock")
     there = link.execute("SELECT to_regclass('interlock.meta') IS NOT NULL AS there").fetchone()
     row = link.execute("SELECT version, oldest FROM interlock.meta").fetchone() if there and there["there"] else None
     version = row["version"] if row else 0
     if row and row["oldest"] > len(MIGRATIONS):
-        message = f"the tables have version {version}, which needs a newer Interlock than this one"
-        raise DatabaseError(message, "Upgrade Interlock, and run the same command again.", "DBA905")
+        raise DatabaseError.of("DBA905", f"the tables have version {version}, which needs a newer Interlock")
     for number, step in enumerate(MIGRATIONS[version:], version + 1):
-        for statement in filter(str.strip, step.sql.split(";")):
-            link.execute(statement.encode())
+        link.execute(step.sql.encode())
         link.execute(
             "INSERT INTO interlock.meta (version, oldest) VALUES (%s, %s) "
             "ON CONFLICT (one) DO UPDATE SET version = excluded.version, oldest = excluded.oldest",
             (number, step.oldest),
         )
     return max(version, len(MIGRATIONS))
-
-
-def _name(link: Link) -> str:
-    row = link.execute("SELECT quote_ident(current_database()) AS name").fetchone()
-    assert row is not None
-    return str(row["name"])
 
 
 def check_rights(link: Link) -> None:
@@ -144,7 +131,7 @@ def check_rights(link: Link) -> None:
     ).fetchone()
     assert row is not None
     if row["copies"]:
-        raise DatabaseError("the server is a replica, which only reads", "Name the primary server.", "DBA906")
+        raise DatabaseError.of("DBA906", "the server is a replica, which only reads")
     if not row["may"]:
         fix = f"As the owner of the database: GRANT interlock_worker TO {row['role']}; or run it as another role."
         raise DatabaseError(f"the role {row['role']} may not write what workers write", fix, "DBA906")
@@ -163,6 +150,7 @@ def setup_sql() -> str:
     numbers = ", ".join(f"({number})" for number in range(len(PostgresSaver.MIGRATIONS)))
     return "\n".join(
         [
+            SETTINGS,
             "CREATE SCHEMA IF NOT EXISTS interlock;\nSET search_path = interlock, public;",
             *(step.sql.strip() for step in MIGRATIONS),
             f"INSERT INTO interlock.meta (version, oldest) VALUES ({len(MIGRATIONS)}, {newest.oldest});",  # noqa: S608
@@ -174,37 +162,31 @@ def setup_sql() -> str:
     )
 
 
-def roles_sql(name: str = '"DATABASE"') -> str:
-    """Return the SQL that makes the three roles, which cannot log in, and gives them their rights in a database.
+def roles_sql() -> str:
+    """Return the SQL that makes the three roles, which cannot log in, and gives them their rights.
 
     Give one to a person or a service with `GRANT interlock_worker TO alice`.
     """
     lines = list[str]()
     for role, rights in ROLES.items():
-        lines.append(
-            f"DO $$ BEGIN CREATE ROLE {role} NOLOGIN; EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; "
-            "END $$;"
-        )
-        lines.append(f"GRANT CONNECT ON DATABASE {name} TO {role};")
-        for schema in ("interlock", "dbos"):
-            lines += [
-                f"GRANT USAGE ON SCHEMA {schema} TO {role};",
-                f"GRANT {rights} ON ALL TABLES IN SCHEMA {schema} TO {role};",
-                f"ALTER DEFAULT PRIVILEGES IN SCHEMA {schema} GRANT {rights} ON TABLES TO {role};",
-                f"GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA {schema} TO {role};",
-            ]
-            if role != "interlock_reader":
-                lines.append(f"GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA {schema} TO {role};")
-        # What a run has become is written by workers alone.
-        if role == "interlock_server":
-            lines.append(f"REVOKE INSERT, UPDATE, DELETE ON {', '.join(_WORKERS_ONLY)} FROM {role};")
-        lines.append(f"REVOKE INSERT, UPDATE, DELETE ON interlock.meta FROM {role};")
+        make = f"CREATE ROLE {role} NOLOGIN; EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL;"
+        connect = f"EXECUTE format('GRANT CONNECT ON DATABASE %I TO {role}', current_database());"
+        lines += [
+            f"DO $$ BEGIN {make} END $$;",
+            f"DO $$ BEGIN {connect} END $$;",
+            f"GRANT USAGE ON SCHEMA interlock, dbos TO {role};",
+            f"GRANT {rights} ON ALL TABLES IN SCHEMA interlock, dbos TO {role};",
+            f"ALTER DEFAULT PRIVILEGES IN SCHEMA interlock, dbos GRANT {rights} ON TABLES TO {role};",
+        ]
+    lines += [
+        "GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA interlock, dbos TO interlock_server, interlock_worker;",
+        "REVOKE INSERT, UPDATE, DELETE ON interlock.meta FROM interlock_server, interlock_worker;",
+        "-- What a run has become is written by workers alone.",
+        f"REVOKE INSERT, UPDATE, DELETE ON {_WORKERS_ONLY} FROM interlock_server;",
+    ]
     return "\n".join(lines) + "\n"
 
 
 _WORKERS_ONLY: Final = (
-    "interlock.checkpoints",
-    "interlock.checkpoint_blobs",
-    "interlock.checkpoint_writes",
-    "interlock.worker",
+    "interlock.checkpoints, interlock.checkpoint_blobs, interlock.checkpoint_writes, interlock.worker"
 )

@@ -28,12 +28,12 @@ from dbos._context import current_owner_xid  # no public name has it; tests hold
 
 from interlock import __version__
 from interlock.core.database import PATIENCE_SECONDS as COMMAND_PATIENCE_SECONDS
-from interlock.core.database import Database, DatabaseError, Leg, LegLost, Link, database_of, driving
+from interlock.core.database import Database, DatabaseError, Leg, LegLost, Link, driving
 from interlock.core.errors import InterlockError
 from interlock.core.process import signal_group
 from interlock.gates.config import Config, load_config
 from interlock.graph.engine import legs
-from interlock.graph.errors import NO_DATABASE, GraphError, RunBusyError
+from interlock.graph.errors import GraphError, RunBusyError
 from interlock.graph.landing.land import land
 from interlock.graph.task.apart import Start, drive_inside, start_apart
 from interlock.graph.task.carried import bring_tree, check_remote, fetch_objects, remote_of
@@ -53,8 +53,8 @@ GRACE_SECONDS: Final = 60.0
 DBOS_CONNECTIONS: Final = 5
 
 Said: TypeAlias = Callable[[str], object]
-_Onward: TypeAlias = tuple[str, str, dict[str, Any]]
-"""A run, the queue that it goes on in, and what its next leg is given."""
+_Onward: TypeAlias = tuple[str, dict[str, Any]]
+"""The queue that a run goes on in, and what its next leg is given."""
 
 
 class Worker:
@@ -68,12 +68,8 @@ class Worker:
     """
 
     def __init__(self, root: Path, queues: Sequence[str], concurrency: int, say: Said) -> None:
-        database = database_of(root)
-        if database is None:
-            fix = 'Write `database = "postgresql://…"` into interlock.toml of this clone, or set INTERLOCK_DATABASE.'
-            raise GraphError("a worker needs a database, and the project has none", fix, NO_DATABASE)
         self.root, self.queues, self.concurrency, self.say = root, tuple(queues), concurrency, say
-        self.database = database
+        self.database = legs.needed(root)
         self.id = f"{socket.gethostname()}-{os.getpid()}-{uuid4().hex[:6]}"
         self._stop = threading.Event()
         self._draining = False
@@ -178,9 +174,9 @@ class Worker:
             result, onward = self._done(leg, queue, given)
             # First given up, then handed on: whoever gets it finds it free. A kill between the two does this leg again.
             if left(self.database, leg):
-                onward = onward or (leg.run, "drive", {})
+                onward = onward or ("drive", {})
         if onward:
-            legs.enqueue(self.database, onward[0], onward[2], queue=onward[1])
+            legs.enqueue(self.database, leg.run, onward[1], queue=onward[0])
         return result
 
     def _done(self, leg: Leg, here: str, given: Mapping[str, Any]) -> tuple[dict[str, Any], _Onward | None]:
@@ -192,26 +188,22 @@ class Worker:
                 if not given.get("drive"):
                     return {"run": leg.run}, None
             if queue := self._drive(leg, here, given):
-                return {"run": leg.run}, (leg.run, queue, until)
-            if not until and self._lands(leg.run):
-                (landing,) = land(self.root, [leg.run], notice=lambda step: self._notice(leg, step))
+                return {"run": leg.run}, (queue, until)
+            landings = 0 if until else legs.landings_left(self.database, leg.run)
+            if landings and view_run(leg.run, root=self.root).status == "APPROVED":
+                # What conflicts with what has landed meanwhile is taken up by another run, which lands by itself.
+                (landing,) = land(
+                    self.root, [leg.run], notice=lambda step: self._notice(leg, step), rebuilds=landings > 1
+                )
                 self.say(f"{leg.run}: {landing.state} {landing.commit[:12]}")
-                if landing.rebuilt:
-                    return {"run": leg.run}, (landing.rebuilt, "drive", {})
         except LegLost:
             raise
         except InterlockError as error:
             self.say(f"{leg.run}: {error.code} {error.message}")
             if error.code == DatabaseError.code:  # it was away for longer than the process in the tree waits
-                return {"run": leg.run}, (leg.run, here, dict(given))
+                return {"run": leg.run}, (here, dict(given))
             return {"error": [error.code, error.message, error.fix]}, None
         return {"run": leg.run}, None
-
-    def _lands(self, run: str) -> bool:
-        """Return whether a run is approved, and was submitted to land."""
-        statement = "SELECT land FROM interlock.run WHERE run = %s"
-        row = self.database.transact(lambda link: link.execute(statement, (run,)).fetchone())
-        return row is not None and row["land"] and view_run(run, root=self.root).status == "APPROVED"
 
     def _begin(self, leg: Leg, begin: Mapping[str, Any]) -> None:
         """Begin a run, unless an execution that was cut off has begun it."""
@@ -232,7 +224,7 @@ class Worker:
 
     def _drive(self, leg: Leg, here: str, given: Mapping[str, Any]) -> str:
         """Take the run on, and return the queue that it has to go on in; empty where it waits or is over."""
-        config, mine = load_config(self.root), {"drive", *self.queues}
+        config, mine, until = load_config(self.root), {"drive", *self.queues}, given.get("until", "")
 
         def needed() -> str:
             queues = [queue_of(view.policy, node, config) for node in view.next]
@@ -240,6 +232,8 @@ class Worker:
             return elsewhere[0] if elsewhere and view.phase in ("new", "running") else ""
 
         view = view_run(leg.run, root=self.root)
+        if until in view.next:
+            return ""
         if queue := needed():
             return queue
         tree = bring_tree(self.root, leg.run)
@@ -253,7 +247,7 @@ class Worker:
                 leg.run,
                 self.root,
                 tree.name,
-                {**asked, "until": given.get("until", ""), "stops": stops},
+                {**asked, "until": until, "stops": stops},
                 lambda step: self._notice(leg, step),
                 leg=leg,
                 at_start=lambda pid: self._note(leg, pid),
@@ -262,7 +256,7 @@ class Worker:
             self._note(leg, 0)
         view = view_run(leg.run, root=self.root)
         self.say(f"{leg.run}: {view.status or 'begun'}, {view.phase}")
-        if given.get("until") in view.next:
+        if until in view.next:
             return ""
         if queue := needed():
             return queue
@@ -314,21 +308,12 @@ class Worker:
     # -- being alive ---------------------------------------------------------------------------------------------------
 
     def _beat(self) -> None:
-        values = (
-            self.id,
-            socket.gethostname(),
-            os.getpid(),
-            [*self.queues],
-            self.concurrency,
-            __version__,
-            self._draining,
-        )
+        values = (self.id, [*self.queues], self.concurrency, __version__, self._draining)
 
         def work(link: Link) -> None:
             link.execute(
-                "INSERT INTO interlock.worker (id, host, pid, queues, concurrency, version, draining) "
-                "VALUES (%s, %s, %s, %s, %s, %s, %s) ON CONFLICT (id) DO UPDATE "
-                "SET beat_at = clock_timestamp(), draining = excluded.draining",
+                "INSERT INTO interlock.worker (id, queues, concurrency, version, draining) VALUES (%s, %s, %s, %s, %s) "
+                "ON CONFLICT (id) DO UPDATE SET beat_at = clock_timestamp(), draining = excluded.draining",
                 values,
             )
 
@@ -379,10 +364,8 @@ class Worker:
         )
 
         def work(link: Link) -> None:
-            now, values = (
-                time.monotonic(),
-                {"name": legs.NAME, "seconds": seconds, "id": self.id, "mine": [*self._mine]},
-            )
+            now = time.monotonic()
+            values = {"name": legs.NAME, "seconds": seconds, "id": self.id, "mine": [*self._mine]}
             # While the database was away, nobody could say that they are alive.
             if now - self._beaten > 2 * BEAT_SECONDS or now - self._steady < seconds:
                 return
@@ -458,8 +441,3 @@ def left(database: Database, leg: Leg) -> bool:
     values = (leg.run, leg.workflow, leg.run, leg.workflow)
     row = database.transact(lambda link: link.execute(statement, values).fetchone())
     return row is not None and bool(row["wanted"])
-
-
-def work(root: Path, queues: Sequence[str], concurrency: int, say: Said) -> None:
-    """Be a worker of a project until a signal ends it; see `Worker`."""
-    Worker(root, queues, concurrency, say).work()

@@ -1,6 +1,5 @@
 """The first stage of a ticket of a source: what Interlock fetched stands in the place of what an agent would report."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,7 +9,7 @@ from interlock.core.json import canonical
 from interlock.core.text import count
 from interlock.gates.stages import Issue, Stage, Surroundings, judge_stage
 from interlock.graph.errors import SOURCE_ANSWER, GraphError
-from interlock.graph.sources.ticket import Fetched, fetch, source_of
+from interlock.graph.sources.ticket import fetch, source_of
 from interlock.graph.ticket.rules import issue
 from interlock.graph.ticket.state import RunState, earlier
 
@@ -23,22 +22,14 @@ _MAX_CHARS: Final = 15_000
 def fetched_stage(root: Path, ticket_id: str, stage: Stage) -> Any:
     """Return what the run of a ticket begins with besides: `source` and `fetched`; nothing for one of no source.
 
+    The text is there word for word, its end left out where it is too long for a ticket.
+
     Raises:
         GraphError: The ticket cannot be fetched.
     """
     if source_of(root, ticket_id) is None:
         return {}
     ticket = fetch(root, ticket_id)
-
-    def fits(payload: dict[str, str]) -> bool:
-        # As the gate of the stage will judge it: else the run would wait there, and take what an agent writes.
-        return len(canonical(payload)) <= MAX_PAYLOAD_BYTES and not judge_stage(stage, payload, {}, Surroundings(root))
-
-    return {"source": ticket.record(), "fetched": _payload(ticket, fits)}
-
-
-def _payload(ticket: Fetched, fits: Callable[[dict[str, str]], bool]) -> dict[str, str]:
-    """Return the payload of the stage: the text word for word, its end left out where it is too long for a ticket."""
     payload = {
         "external_source": ticket.source,
         "external_ticket_id": visible(ticket.tracker_id),
@@ -49,8 +40,10 @@ def _payload(ticket: Fetched, fits: Callable[[dict[str, str]], bool]) -> dict[st
         kept, left = visible(text[:limit]), len(text) - limit
         kept += f"\n[{count(left, 'more character')} left out]" if left > 0 else ""
         payload["description"] = kept if kept.strip() else "(The ticket has no text.)"
-        if fits(payload):
-            return payload
+        # As the gate of the stage will judge it: else the run would wait there, and take what an agent writes.
+        is_short = len(canonical(payload)) <= MAX_PAYLOAD_BYTES
+        if is_short and not judge_stage(stage, payload, {}, Surroundings(root)):
+            return {"source": ticket.record(), "fetched": payload}
         limit = limit * 3 // 4
     fix = f"Look at it: `interlock source show {ticket.name}`."
     raise GraphError(f"{ticket.name} holds what no ticket can", fix, SOURCE_ANSWER)

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import click
 
-from interlock.cli.context import asked, form_option, json_option, report, resolve_root, root_option
+from interlock.cli.context import asked, form_option, json_option, report, resolve_root, root_option, show_table
 from interlock.core.errors import Exit
 from interlock.core.finding import Finding
 from interlock.core.text import one_line
@@ -31,8 +31,8 @@ def doctor_command(
 
     With --prove, each installed entry point (the clients' hooks as they are configured, git's hooks, the server, the
     command line) is asked for a file that another agent holds, in a throw-away project. One that does not refuse is
-    named. Agents of the Agent Client Protocol that the configuration names are tried as well, with a model on loopback:
-    what they ask before they act, and what is there although they were told no.
+    named. Agents of the Agent Client Protocol that the configuration names are tried as well, each with a few calls of
+    its own model: what they ask before they act, and what is there although they were told no.
 
     Exit codes: 0 all is well or could be better, 1 something does not work, or does not refuse.
     """
@@ -100,19 +100,14 @@ def _show_proofs(proofs: Sequence[Proof]) -> None:
 
 
 def _show_agents(tried: Sequence[AgentProof]) -> None:
-    rows: list[tuple[str, ...]] = [
-        ("agent", "program", "before editing", "before commands", "refused", "found afterwards")
-    ]
+    rows: list[tuple[str, ...]] = []
     for row in tried:
-        edits, runs = ("asks" if yes else "does not ask" for yes in (row.asks_before_editing, row.asks_before_commands))
+        edits, runs = row.before_editing, row.before_commands
         held = "did not hold" if row.found else "held" if "asks" in (edits, runs) else "nothing"
-        said = (edits, runs, held, ", ".join(row.found) or "nothing")
-        rows.append((row.agent, row.version, *said) if not row.problem else (row.agent, "not tried", row.problem))
-    widths = [max(len(row[column]) for row in rows if len(row) == len(rows[0])) for column in range(len(rows[0]))]
-    click.echo("agents, each with a model on loopback that tries what no task allows:")
-    for row in rows:
-        cells = [one_line(cell).ljust(width) for cell, width in zip(row, widths, strict=False)]
-        click.echo(f"  {'  '.join(cells)}".rstrip())
+        said = (row.version, edits, runs, held, ", ".join(row.found) or "nothing")
+        rows.append((row.agent, *(said if not row.problem else ("not tried", row.problem, "", "", ""))))
+    head = ("agent", "program", "before editing", "before commands", "refused", "found afterwards")
+    show_table("agents, each asked for a file and a command that nothing allows:", head, rows)
 
 
 def _show_row(head: str, text: str, fix: str, indent: int) -> None:

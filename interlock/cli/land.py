@@ -23,6 +23,7 @@ from interlock.cli.interrupt import stops_at_once
 from interlock.cli.run import known_run
 from interlock.cli.run_many import Job, drive_job, land_job
 from interlock.cli.screen import Sparse
+from interlock.core.database import address_of
 from interlock.core.errors import Exit, InterlockError
 from interlock.core.finding import Finding
 from interlock.core.text import few
@@ -76,7 +77,7 @@ def land_command(
 
 def _rebuilt(folder: Path, row: graph.Landing) -> graph.Landing:
     """Drive the run that was begun because of a conflict, and land it; return how that ended."""
-    job = Job(graph.RunStore(folder, row.rebuilt).load()[0], row.rebuilt)
+    job = Job(graph.RunStore(folder, row.run_ids[0]).load()[0], row.rebuilt, is_submitted=bool(address_of(folder)))
     assert row.error is not None
     why = row.error.message
     talk().print(f"{why}; run {row.rebuilt} begins", style="yellow", markup=False)

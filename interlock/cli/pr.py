@@ -3,6 +3,7 @@
 import sys
 import time
 from pathlib import Path
+from typing import Final
 
 import click
 
@@ -14,19 +15,20 @@ from interlock.cli.run_many import Job, drive_job
 from interlock.core.errors import Exit
 from interlock.core.text import count, few
 
+_LOOK_SECONDS: Final = 15.0
+
 
 @click.command("pr")
 @click.argument("run")
 @click.option("--rework", is_flag=True, help="Have a new run take up the remarks, and push its work once APPROVED.")
-@click.option("--wait", is_flag=True, help="Go on looking until no check is pending.")
-@click.option("--every", default=15.0, metavar="SECONDS", show_default=True, help="How often --wait looks.")
+@click.option("--wait", is_flag=True, help="Go on looking, every 15 seconds, until no check is pending.")
 @root_option
 @json_option
-def pr_command(run: str, rework: bool, wait: bool, every: float, root: Path | None, as_json: bool) -> None:
+def pr_command(run: str, rework: bool, wait: bool, root: Path | None, as_json: bool) -> None:
     """Open the pull request of RUN (a run id, or a task id for its newest run) by `gh`, or say where it is.
 
-    Remarks of people who may write in the repository, and checks that failed, go to the builder of the run that
-    --rework begins. While changes are asked for, the run is held back from landing. A merge is its landing.
+    Remarks of the repository's owners, members and collaborators, and checks that failed, go to the builder of the run
+    that --rework begins. While changes are asked for, the run is held back from landing. A merge is its landing.
 
     Exit 0 when it is merged or nothing is in its way, 1 when it was closed, checks failed or changes are asked for,
     3 while checks are pending or a run goes on with the task.
@@ -40,7 +42,7 @@ def pr_command(run: str, rework: bool, wait: bool, every: float, root: Path | No
             drive_job(folder, job, as_json=False)
         pull = graph.follow_pull(folder, run_id)
     while wait and not pull.goes_on and _code(pull) == Exit.WAITING:
-        time.sleep(every)
+        time.sleep(_LOOK_SECONDS)
         pull = graph.follow_pull(folder, pull.run_id)
     if as_json:
         print_json({"schema": "interlock.pull-request/1", "ok": _code(pull) == Exit.GOOD, **pull.to_json()})
@@ -64,8 +66,8 @@ def _show(pull: graph.PullRequest, where: str) -> None:
     click.echo(f"pull request {pull.number} {did}; its work is that of {pull.run_id}", err=True)
     show_table("", ("check", "", "address"), [(each.name, each.state, each.link) for each in pull.checks])
     for remark in pull.remarks:
-        click.echo(f"  {remark.words}"[:500])
-    notes = [f"{count(pull.unheard, 'remark')} of people who may not write there passed over"] if pull.unheard else []
+        click.echo(f"  {remark.text}"[:500])
+    notes = [f"{count(pull.unheard, 'remark')} of other people passed over"] if pull.unheard else []
     notes += [f"the branch has commits of others: {pull.others[:12]}"] if pull.others and pull.state == "open" else []
     notes += [f"merged as {pull.landed[:12]}; bring your checkout up to date: git pull"] if pull.landed else []
     notes += [f"not there as they were approved: {few(pull.differs)}"] if pull.differs else []

@@ -9,6 +9,7 @@ import click
 
 from interlock import graph
 from interlock.cli.context import json_option, print_json, resolve_root, root_option
+from interlock.core.database import address_of
 from interlock.core.text import count
 
 
@@ -24,6 +25,8 @@ def abandon_command(run: str, root: Path | None) -> None:
     kind, meant, end = "runs", graph.find_run(folder, "runs", run), graph.abandon
     if meant is None:
         kind, meant, end = "tickets", graph.find_ticket_run(folder, run), graph.abandon_ticket
+    if meant is None and address_of(folder):  # it may wait in the queue
+        kind, meant, end = "runs", run, graph.abandon
     if meant is None:
         raise graph.no_task_run(folder, run)
     is_run = run.removeprefix(graph.journal_run("")) == meant

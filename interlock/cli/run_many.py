@@ -17,6 +17,7 @@ from interlock.cli.context import root_words, show_table, talk
 from interlock.cli.events import EventStream
 from interlock.cli.interrupt import stops_at_once
 from interlock.cli.screen import Screen, Sparse
+from interlock.core.database import address_of, database_of
 from interlock.core.errors import Exit, InterlockError
 from interlock.core.text import count
 from interlock.gates.config import load_config
@@ -30,11 +31,13 @@ _REBUILDS: Final = 2
 class Job:
     """One task of several: how it began, and where it ended.
 
-    `why` is what stopped it, where no view tells; `landing` is how it landed, where that was tried.
+    `why` is what stopped it, where no view tells; `landing` is how it landed, where that was tried. `is_submitted`: a
+    worker begins it, drives it and perhaps lands it, whether anybody waits for that or not.
     """
 
     task: graph.Task
     run_id: str = ""
+    is_submitted: bool = False
     view: graph.RunView | None = None
     landing: graph.Landing | None = None
     why: str = ""
@@ -130,7 +133,7 @@ def _run(folder: Path, job: Job, begin: graph.Start, *, land: bool, as_json: boo
         if candidates:
             _best(folder, job, [Job(task) for task in candidates], begin, as_json=as_json)
         else:
-            begin_job(folder, job, begin)
+            begin_job(folder, job, begin, land=land)
             drive_job(folder, job, as_json=as_json)
         if land and job.end == "APPROVED":
             land_job(folder, job, as_json=as_json)
@@ -140,9 +143,14 @@ def _run(folder: Path, job: Job, begin: graph.Start, *, land: bool, as_json: boo
         job.seconds = time.monotonic() - started
 
 
-def begin_job(folder: Path, job: Job, begin: graph.Start) -> None:
-    """Begin the run of a job in a tree of its own."""
+def begin_job(folder: Path, job: Job, begin: graph.Start, *, until: str = "", land: bool = False) -> None:
+    """Begin the run of a job in a tree of its own; with a database, have a worker begin it and drive it on."""
     console = Prefixed(job.task.task_id)
+    if (database := database_of(folder)) is not None:
+        graph.check_workers(database)
+        job.run_id = graph.ask_to_begin(folder, database, job.task, begin, until=until, land=land)
+        job.is_submitted = True
+        return
     job.run_id = graph.start_apart(
         folder,
         job.task,
@@ -164,11 +172,19 @@ def drive_job(folder: Path, job: Job, *, as_json: bool, until: str = "") -> None
         notices.append(events.notice)
 
     def notice(step: Mapping[str, Any]) -> None:
-        for each in notices:
-            each(step)
+        match step["kind"]:
+            case "warning" | "progress" | "landing":  # of a run that a worker begins and lands
+                console.print(step.get("text") or step["line"], markup=False)
+            case _:
+                for each in notices:
+                    each(step)
 
     with screen:
-        job.view = graph.drive(job.run_id, root=folder, notice=notice, until=until)
+        if job.is_submitted:
+            job.view = graph.follow(job.run_id, root=folder, notice=notice)
+        else:
+            job.view = graph.drive(job.run_id, root=folder, notice=notice, until=until)
+    job.is_submitted = False
     if events is not None:
         events.notice({"kind": "summary", **graph.run_summary(job.view, folder)})
     console.print(job.end, markup=False, style="green" if job.end in ("APPROVED", until) else "red")
@@ -179,7 +195,7 @@ def _best(folder: Path, job: Job, candidates: Sequence[Job], begin: graph.Start,
 
     def build(row: Job) -> None:
         try:
-            begin_job(folder, row, begin)
+            begin_job(folder, row, begin, until=graph.BEFORE_REVIEW)
             drive_job(folder, row, as_json=as_json, until=graph.BEFORE_REVIEW)
         except InterlockError as error:  # the others may do better
             row.fail(error)
@@ -219,7 +235,7 @@ def land_job(folder: Path, job: Job, *, as_json: bool = False) -> None:
         if not job.landing.rebuilt:
             break
         console.print(f"{job.landing.error}; run {job.landing.rebuilt} begins", style="yellow", markup=False)
-        job.run_id, job.landing = job.landing.rebuilt, None
+        job.run_id, job.landing, job.is_submitted = job.landing.rebuilt, None, bool(address_of(folder))
         drive_job(folder, job, as_json=as_json)
         if job.end != "APPROVED":
             return

@@ -47,27 +47,17 @@ def task_command() -> None:
 
 @task_command.command("new")
 @click.argument("ticket", metavar="SOURCE:ID")
-@click.option("--scope", "scope", multiple=True, metavar="PATTERN", help="What the work may touch; may be repeated.")
-@click.option("--gate", "gates", multiple=True, metavar="GATE-X", help="A gate that it has to pass; may be repeated.")
 @click.option("--run", "runs", is_flag=True, help="Run it at once, in a tree of its own.")
 @click.option("--model", "models", multiple=True, metavar="[ROLE=]SPEC", help="As for `interlock run`.")
 @root_option
 @click.pass_context
-def new_task(
-    context: click.Context,
-    ticket: str,
-    scope: tuple[str, ...],
-    gates: tuple[str, ...],
-    runs: bool,
-    models: tuple[str, ...],
-    root: Path | None,
-) -> None:
+def new_task(context: click.Context, ticket: str, runs: bool, models: tuple[str, ...], root: Path | None) -> None:
     """Write the task file of a ticket below `tasks/`; its text is an input of the task.
 
     Example: interlock task new github:123 --run && interlock pr GITHUB-123
     """
     folder = resolve_root(root)
-    path = graph.new_task(folder, graph.fetch(folder, ticket), scope=scope, gates=gates)
+    path = graph.new_task(folder, graph.fetch(folder, ticket))
     where = root_words(folder)
     click.echo(path)
     if not runs:
@@ -100,7 +90,7 @@ def show_ticket(ticket: str, raw: bool, root: Path | None, as_json: bool) -> Non
         return
     click.echo(found.quoted())
     about = f"state {found.state or 'unknown'}, {count(len(found.text), 'character')}, sha256:{found.sha256}"
-    click.echo(f"{found.name}: {about} {found.link}", err=True)
+    click.echo(f"{found.name}: {about}", err=True)
 
 
 @source_command.command("comment")
@@ -118,5 +108,6 @@ def comment_on_ticket(run: str, root: Path | None) -> None:
         raise graph.no_task_run(folder, run, None)
     if not done:
         message = f"run {run_id} has not ended, or its tickets are of no source with `write_back`"
-        raise graph.GraphError(message, "Set `write_back = true` in the table of the source.", "SRC106")
+        fix = "Wait for its end, or set `write_back = true` in the table of the source."
+        raise graph.GraphError(message, fix, "SRC106")
     click.echo(f"the end of {run_id} is said on {', '.join(done)}")

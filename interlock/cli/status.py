@@ -24,6 +24,7 @@ from interlock.cli.context import (
 )
 from interlock.cli.lease_calls import read_reservations
 from interlock.cli.lease_text import show_reservations
+from interlock.core.database import database_of
 from interlock.core.errors import Exit, InterlockError
 from interlock.core.finding import Finding
 from interlock.core.render import OF_SERVICES, Form
@@ -91,13 +92,15 @@ def overview(folder: Path) -> tuple[dict[str, Any], str]:
     # A clone has the journal alone.
     if not (rows or tickets or damaged):
         rows = graph.journal_summaries(folder)
-    data = {
+    data: dict[str, Any] = {
         "schema": "interlock.runs/1",
         "runs": rows[::-1],
         "tickets": tickets[::-1],
         "damaged": damaged,
         "reservations": held,
     }
+    if (database := database_of(folder)) is not None:
+        data["queued"] = graph.waiting(database)
     return data, me
 
 
@@ -112,11 +115,14 @@ def show_overview(data: Mapping[str, Any], me: str) -> None:
     held = data["reservations"]
     if any(row["phase"] == "gone" for row in data["runs"]):
         click.echo("by the journal alone, since this checkout has no state of runs", err=True)
-    if not (data["runs"] or data["tickets"] or data["damaged"] or (held and (held["leases"] or held["waiters"]))):
+    anything = [data[name] for name in ("runs", "tickets", "damaged")] + [data.get("queued")]
+    if not (any(anything) or (held and (held["leases"] or held["waiters"]))):
         click.echo("no runs here; start one with `interlock run TASK.toml`, or let an agent begin a ticket", err=True)
     for row in data["runs"]:
         state = f"{graph.status_text(row):<17} attempt {row['attempt']}"
         click.echo(f"{row['run_id']:<28} {state}  {_run_note(row)}{_ago(row)}  {shown(row['task'], _TASK_CHARS)}")
+    for run, where in data.get("queued", {}).items():
+        click.echo(f"{run:<28} {where}; `interlock workers` shows what waits for whom")
     for row in data["tickets"]:
         state = f"{row['state'] or '-':<21} revision {row['revision']}"
         click.echo(f"{row['run_id']:<28} ticket {row['ticket_id']}  {state}  {_ticket_note(row)}{_ago(row)}")

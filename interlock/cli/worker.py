@@ -2,7 +2,6 @@
 
 import sys
 import time
-from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -21,10 +20,9 @@ from interlock.cli.context import (
     talk,
 )
 from interlock.cli.run import exit_code, known_run, show_summary
-from interlock.cli.run_many import Prefixed, check_clean
-from interlock.cli.screen import Screen
-from interlock.core.database import Database
+from interlock.cli.run_many import Job, check_clean, drive_job
 from interlock.core.errors import Exit
+from interlock.gates.config import load_config
 
 
 @click.command("worker")
@@ -42,8 +40,9 @@ def worker_command(queues: str, concurrency: int, root: Path | None) -> None:
     names = [name.strip() for name in queues.split(",") if name.strip()]
     if unknown := [name for name in names if name not in graph.QUEUES]:
         raise click.UsageError(f"there is no queue {', '.join(unknown)}; there are {', '.join(graph.QUEUES)}")
-    graph.needed(folder)
-    graph.work(folder, names, concurrency, lambda line: click.echo(f"{time.strftime('%H:%M:%S')} {line}", err=True))
+    graph.Worker(
+        folder, names, concurrency, lambda line: click.echo(f"{time.strftime('%H:%M:%S')} {line}", err=True)
+    ).work()
 
 
 @click.command("submit")
@@ -65,22 +64,31 @@ def submit_command(
     root: Path | None,
     as_json: bool,
 ) -> None:
-    """Put tasks into the queue of a project with a database; a worker begins each from the last commit."""
+    """Put tasks into the queue of a project with a database; a worker begins each from the last commit.
+
+    Whether a task can begin says `interlock check TASK_FILE`.
+    """
     folder = resolve_root(root)
     database = graph.needed(folder)
     check_clean(folder, with_changes=False, otherwise="; or take them along: `interlock run --with-changes TASK.toml`.")
-    runs = [graph.submit(folder, path, land=land, priority=priority, models=models) for path in paths]
+    config = load_config(folder)
+    # All are read before one is put there.
+    jobs = [Job(graph.staffed(graph.load_task(path), config, folder, models), is_submitted=True) for path in paths]
+    begin = graph.Start(graph.target_commit(folder, config.landing.target))
+    for job in jobs:
+        job.run_id = graph.ask_to_begin(folder, database, job.task, begin, land=land, priority=priority)
     if not graph.workers_alive(database):
         talk().print("note: no worker is alive; they begin when one is: interlock worker", style="yellow")
     if not wait:
+        runs = [job.run_id for job in jobs]
         show({"runs": runs}, lambda _data: [click.echo(run) for run in runs], as_json=as_json)
         return
-    with ThreadPoolExecutor(len(runs)) as pool:
-        waiting = [pool.submit(_awaited, database, run) for run in runs]
+    with ThreadPoolExecutor(len(jobs)) as pool:
+        waiting = [pool.submit(drive_job, folder, job, as_json=False) for job in jobs]
     codes, rows = list[int](), list[dict[str, Any]]()
-    for run, done in zip(runs, waiting, strict=True):
+    for job, done in zip(jobs, waiting, strict=True):
         done.result()
-        view = graph.view_run(known_run(folder, run), root=folder)
+        view = graph.view_run(known_run(folder, job.run_id), root=folder)
         rows.append(graph.run_summary(view, folder) | graph.tree_after(view, folder))
         codes.append(exit_code(view))
         if not as_json:
@@ -88,22 +96,6 @@ def submit_command(
     if as_json:
         print_json(rows)
     sys.exit(next((code for code in codes if code), Exit.GOOD))
-
-
-def _awaited(database: Database, run: str) -> None:
-    """Wait for a run, and show what happens on lines that begin with its id."""
-    console = Prefixed(run)
-    with Screen(console, live=False, answering=()) as screen:
-
-        def notice(step: Mapping[str, Any]) -> None:
-            if "text" in step:
-                console.print(step["text"], markup=False)
-            elif "line" in step and step["kind"] == "landing":
-                console.print(step["line"], markup=False)
-            else:
-                screen.notice(step)
-
-        graph.await_legs(database, run, notice=notice)
 
 
 @click.command("workers")
@@ -116,10 +108,10 @@ def workers_command(root: Path | None, as_json: bool) -> None:
 
 
 def _print_overview(found: graph.Overview) -> None:
-    head = ("worker", "state", "host", "queues", "at once", "drives", "seen")
+    head = ("worker", "state", "queues", "at once", "drives", "seen")
     rows = [
         (
-            *(row["id"], row["state"], row["host"], ",".join(row["queues"]), row["concurrency"], " ".join(row["runs"])),
+            *(row["id"], row["state"], ",".join(row["queues"]), row["concurrency"], " ".join(row["runs"])),
             f"{row['seen_seconds']:.0f} s ago",
         )
         for row in found["workers"]

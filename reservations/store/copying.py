@@ -5,9 +5,10 @@ import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from interlock.reservations import place
+from interlock.reservations.store.postgres import value_of
 from interlock.reservations.store.sqlite import to_read
 
 if TYPE_CHECKING:
@@ -42,19 +43,11 @@ def copy_rows(top: Path, database: "Database") -> int:
             return 0
         for table, rows in found.items():
             for row in rows:
-                _insert(link, table, row)
+                statement = f"INSERT INTO interlock.{table} ({', '.join(row)}) VALUES ({', '.join(['%s'] * len(row))})"
+                link.execute(statement.encode(), [*map(value_of, row.values())])
         for counter, value in counters:
             link.execute("INSERT INTO interlock.counter VALUES (%s, %s) ON CONFLICT DO NOTHING", (counter, value))
         link.execute("UPDATE interlock.store SET store_id = %s", (name,))
         return sum(map(len, found.values()))
 
     return database.transact(work, lock="reservations")
-
-
-def _insert(link: "Link", table: str, row: dict[str, Any]) -> None:
-    marks = ", ".join(["%s"] * len(row))
-    statement = f"INSERT INTO interlock.{table} ({', '.join(row)}) VALUES ({marks})"
-    link.execute(
-        statement.encode(),
-        [value.replace("\0", "\u2400") if isinstance(value, str) else value for value in row.values()],
-    )

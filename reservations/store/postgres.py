@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 SKEW_SECONDS: Final = 5.0
 """How far the clock of a machine may be off."""
-_PAUSE_SECONDS: Final = 0.25
 
 _NUMBERS: Final = """
 CREATE TABLE counter (name TEXT COLLATE "C" PRIMARY KEY, value BIGINT NOT NULL);
@@ -111,7 +110,8 @@ class PostgresStore:
         self._inside.add(me)
         try:
             with _errors(), ExitStack() as stack:
-                link = self._connected(stack)
+                # A connection that was lost meanwhile is made again.
+                link = self._database.persistently(lambda: stack.enter_context(self._database.transaction()))
                 try:
                     self._take_turn(link)
                     connection = _Connection(link)
@@ -128,17 +128,6 @@ class PostgresStore:
                     raise StoreError(message, "Call again: nothing was written.", "RSV901") from error
         finally:
             self._inside.remove(me)
-
-    def _connected(self, stack: ExitStack) -> "Link":
-        """Begin a transaction; a connection that was lost meanwhile is made again."""
-        end = time.monotonic() + self._database.patience
-        while True:
-            try:
-                return stack.enter_context(self._database.transaction())
-            except DatabaseError as error:
-                if error.code != "DBA901" or time.monotonic() >= end:
-                    raise
-            time.sleep(_PAUSE_SECONDS)
 
     def _take_turn(self, link: "Link") -> None:
         before = time.time()
@@ -180,7 +169,7 @@ class _Connection:
     def execute(self, statement: str, values: Sequence[object] = ()) -> "Cursor[tuple[Any, ...]]":
         from psycopg.rows import tuple_row  # noqa: PLC0415
 
-        given = {str(number): _value(value) for number, value in enumerate(values, 1)}
+        given = {str(number): value_of(value) for number, value in enumerate(values, 1)}
         cursor = self._link.cursor(row_factory=tuple_row).execute(_translated(statement), given or None)
         self.has_written |= cursor.description is None and cursor.rowcount > 0
         return cursor
@@ -194,7 +183,8 @@ def _translated(statement: str) -> LiteralString:
     return cast("LiteralString", text)
 
 
-def _value(value: object) -> object:
+def value_of(value: object) -> object:
+    """Return what PostgreSQL keeps for a value of SQLite."""
     if isinstance(value, str):
         return value.replace("\0", "\u2400")
     return int(value) if isinstance(value, bool) else value

@@ -11,6 +11,7 @@ from typing import Any
 
 import psutil
 import pytest
+from acp import schema
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -21,7 +22,8 @@ from interlock.agents.runners import AcpRunner, make_runner
 from interlock.agents.runners import acp as runner_module
 from interlock.agents.runners import acp_session as session_module
 from interlock.agents.runners.acp_agents import AGENTS, Agent
-from interlock.agents.runners.acp_session import Session, scope_of
+from interlock.agents.runners.acp_permission import scope_of
+from interlock.agents.runners.acp_session import Session
 from interlock.agents.runners.presets import Command
 from interlock.agents.usage import Limits, Price
 from interlock.reservations import open_reservations
@@ -97,7 +99,7 @@ def test_a_notice_of_the_program_is_no_part_of_the_answer(tmp_path: Path) -> Non
     assert agent(tmp_path, script + "\nleave()")(ask(tmp_path)).text == "the answer"
 
 
-def test_an_agent_is_told_who_it_is_and_given_our_server_and_nothing_to_edit_with(tmp_path: Path) -> None:
+def test_an_agent_is_told_who_it_is_and_given_nothing_to_edit_with(tmp_path: Path) -> None:
     script = """
 start()
 named = {name: os.environ.get(name) for name in ("INTERLOCK_AGENT_ID", "SECRET_TOKEN")}
@@ -107,10 +109,7 @@ say(json.dumps([given["initialize"], given["session/new"], named])); done(); lea
     assert (hello["protocolVersion"], hello["clientInfo"]["name"]) == (1, "interlock")
     offered = hello["clientCapabilities"]
     assert (offered["fs"], offered["terminal"]) == ({"readTextFile": False, "writeTextFile": False}, False)
-    assert session["cwd"] == str(tmp_path)
-    (server,) = session["mcpServers"]
-    assert (server["name"], server["command"]) == ("interlock", sys.executable)
-    assert {row["name"]: row["value"] for row in server["env"]}["INTERLOCK_AGENT_ID"] == RUN
+    assert session == {"cwd": str(tmp_path), "mcpServers": []}
     assert named == {"INTERLOCK_AGENT_ID": RUN, "SECRET_TOKEN": None}
 
 
@@ -125,6 +124,15 @@ CHOICES: dict[str, Any] = {
 }
 
 
+SENT = [
+    schema.InitializeRequest,
+    schema.AuthenticateRequest,
+    schema.NewSessionRequest,
+    schema.SetSessionModeRequest,
+    schema.SetSessionConfigOptionSelectRequest,
+]
+
+
 def test_mode_model_and_sign_in_are_chosen_before_the_first_prompt(tmp_path: Path) -> None:
     script = f"start(session={CHOICES!r})\nsay(json.dumps(given)); done(); leave()"
     settings = {"mode": "asks", "model": "b", "sign_in": "my-key"}
@@ -134,6 +142,9 @@ def test_mode_model_and_sign_in_are_chosen_before_the_first_prompt(tmp_path: Pat
     assert given["authenticate"]["methodId"] == "my-key"
     assert given["session/set_mode"]["modeId"] == "asks"
     assert (given["session/set_config_option"]["configId"], given["session/set_config_option"]["value"]) == ("m", "b")
+    for method, model in zip(order, SENT, strict=True):
+        model.model_validate(given[method])
+    schema.PromptRequest.model_validate(given["session/prompt"])
 
 
 @each_row("settings, said", [({"mode": "safe"}, "no mode `safe`: asks, free"), ({"model": "b"}, "no model `b`")])
@@ -158,17 +169,12 @@ def test_a_mode_or_a_model_that_an_agent_does_not_offer_is_no_answer(
         ({"runner": "acp"}, '"acp:agent"'),
         ({"runner": f"acp:{sys.executable}", "preset": "x"}, "Remove it"),
         ({"runner": f"acp:{sys.executable}", "timeout_seconds": 0}, "timeout_seconds"),
+        ({"runner": f"acp:{sys.executable}", "environment": ["KEY=secret"]}, "names of variables"),
     ],
 )
 def test_a_wrong_table_is_refused_with_what_to_write(tmp_path: Path, table: dict[str, Any], fix: str) -> None:
     with raises_with(AgentConfigError, fix, code="AGT901"):
         make_runner("builder", table, root=tmp_path)
-
-
-def test_without_the_package_the_fix_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "acp.schema", None)
-    with raises_with(AgentConfigError, "interlock[acp]", code="AGT901"):
-        make_runner("builder", {"runner": f"acp:{sys.executable}"}, root=tmp_path)
 
 
 @pytest.mark.parametrize("name", AGENTS)
@@ -210,6 +216,8 @@ ASKED: list[tuple[str, str]] = [
     ("permitted('execute', rawInput={'command': ['pytest', '-q', '-k', 'not slow']})", "yes"),
     (f"permitted('execute', title={COMMAND!r})", "yes"),
     (f"permitted('execute', title={COMMAND!r}, rawInput={{'command': 'rm -rf src'}})", "no"),
+    ("permitted('execute', rawInput={'command': 'pytest', 'args': ['-q', '-k', 'not slow']})", "yes"),
+    (f"permitted('execute', rawInput={{'command': {COMMAND!r}, 'args': ['&&', 'rm']}})", "no"),
     ("permitted('execute', title='pytest -q')", "no"),
     ("permitted('execute', title='pytest -q -k \\'not slow\\' && rm -rf src')", "no"),
     ('permitted("read", "README.md")', "yes"),
@@ -220,6 +228,7 @@ ASKED: list[tuple[str, str]] = [
     ('permitted("other", title="validate_envelope (interlock MCP Server)")', "yes"),
     ('permitted("other", title="mcp__jira__create_issue")', "no"),
     ('permitted("fetch", title="https://example.org")', "no"),
+    ('permitted("fetch", title="https://example.org/interlock")', "no"),
     ('permitted("switch_mode", title="bypass permissions")', "no"),
     ('permitted("no such kind")', "no"),
 ]
@@ -255,11 +264,9 @@ LIES: list[tuple[list[dict[str, str]], str, str]] = [
     # What it is called says nothing, and what allows for good is never chosen.
     ([option("a", "allow_once", "Reject"), option("r", "reject_once", "Allow")], "a", "r"),
     ([option("a", "allow_always"), option("r", "reject_always")], "r", "r"),
-    # One name for yes and no is neither.
-    ([option("a", "reject_once"), option("a", "allow_always")], "cancelled", "cancelled"),
     ([option("a", "allow_once")], "a", "cancelled"),
     ([], "cancelled", "cancelled"),
-    ([option("a", "allow_everything")], "error -32602", "error -32602"),
+    ([option("a", "allow_everything")], "cancelled", "cancelled"),
 ]
 
 
@@ -448,11 +455,10 @@ import time; time.sleep(600)
 FAILURES: list[tuple[str, str]] = [
     ("start({'protocolVersion': 2})", "version 2"),
     ("start({'protocolVersion': 0})", "version 0"),
-    ("start({'protocolVersion': None})", "none of the protocol"),
+    ("start({'protocolVersion': None})", "version None"),
     ("read(); send(id=1, error={'code': -32000, 'message': 'Authentication required'})", "Authentication required"),
-    ("read(); send(id=1, result={'protocolVersion': 1}); read(); send(id=2, result={'sessionId': 7})", "session/new"),
+    ("read(); send(id=1, result={'protocolVersion': 1}); read(); send(id=2, result={})", "session/new"),
     ("start(); send(id=given['id'], error={'code': -32603, 'message': 'the model is away'})", "the model is away"),
-    ("start(); send(id=given['id'], result={'stopReason': 'because'})", "session/prompt"),
     ("start(); print('boom', file=sys.stderr); sys.exit(3)", "status 3 in the middle of its work. It said: boom"),
     ("start(); say('half'); os.kill(os.getpid(), 11)", "status -11 in the middle"),
     ("sys.exit(0)", "status 0 in the middle"),
@@ -508,20 +514,20 @@ def test_what_is_no_message_of_the_protocol_is_passed_over(tmp_path: Path, capfd
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_request_with_a_wrong_session_or_none_of_the_protocol_gets_an_error(project: Path) -> None:
+def test_a_request_with_a_wrong_session_or_none_of_the_protocol_is_refused(project: Path) -> None:
     calls = [
-        'ask("session/request_permission", sessionId="s-2", options=OPTIONS, toolCall={"toolCallId": "1"})',
         'ask("session/request_permission", options=OPTIONS)',
-        'ask("session/request_permission", options=3, toolCall={"toolCallId": "1"})',
         'ask("session/request_permission", options=OPTIONS, toolCall=[1])',
+        'ask("session/request_permission", options=3, toolCall={"toolCallId": "1"})',
+        'ask("session/request_permission", sessionId="s-2", options=OPTIONS, toolCall={"toolCallId": "1"})',
         'ask("fs/write_text_file", sessionId="s-2", path=ROOT + "/src/x", content="")',
         'ask("fs/write_text_file", path="src/a\\0b", content="")',
         'ask("fs/write_text_file", path=ROOT + "/src/" + "x" * 5000, content="")',
         'ask("")',
     ]
     found = found_by(project, f"[{', '.join(calls)}]")
-    codes = [row["error"]["code"] for row in found]
-    assert codes == [-32602, -32602, -32602, -32602, -32602, -32001, -32001, -32601]
+    said = [row["error"]["code"] if "error" in row else row["result"]["outcome"].get("optionId") for row in found]
+    assert said == ["no", "no", None, -32602, -32602, -32001, -32001, -32601]
     assert [*(project / "src").glob("x*")] == []
 
 

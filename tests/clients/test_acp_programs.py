@@ -1,6 +1,6 @@
 """The `acp` runner with the real agents of its presets, whose model is a script on loopback."""
 
-import time
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,13 +9,13 @@ import pytest
 
 from interlock.agents import RunnerError
 from interlock.agents.usage import Limits
+from interlock.doctor.agents import prove_agent
 from interlock.gates.sealed import PRIVATE, is_below
 from tests.agents.providers.base import Reply, Request, ToolCall
 from tests.child import git
 from tests.clients import scripted
 from tests.clients.programs import AFTER, AGENTS, BEFORE, INSTALLED, KEY, Program, Stage
 from tests.clients.test_programs import commit_all, make_task
-from tests.clients.test_tickets import offered
 
 ENVELOPE = "STATUS: BLOCKED\nnot a whole one, which is for the validator to say\n"
 COMMAND = ("sh", "mark.sh", "a b")
@@ -90,6 +90,28 @@ def test_an_agent_asks_and_a_refusal_holds_and_its_reasons_reach_the_model(stage
 
 
 @each_agent
+def test_doctor_sees_what_an_agent_asks_and_that_a_refusal_holds(stage: Stage) -> None:
+    """Codex runs a command in a sandbox of its own where nothing can be written, without a question."""
+    make, model = stage.program.create, Model(Reply("done"))
+    assert make is not None
+    shell = ("exec_command", {"cmd": "touch by-command.txt"})
+    if stage.program.name != "acp:codex":
+        shell = stage.program.shell("touch by-command.txt")
+
+    def script(request: Request) -> Reply:
+        place = re.search(r"Make the file (\S+by-edit.txt)", request.words)
+        if place is None or len(model.asked) > 1 or len(request.tools) < 4:
+            return model(request)
+        model.asked.append(request)
+        return Reply(tool_calls=[make(Path(place[1]), "made\n") if len(model.asked) == 1 else shell])
+
+    with stage.model(script):
+        proof = prove_agent(stage.root, stage.table)
+    assert (proof.problem, proof.found, proof.before_editing) == ("", (), "asks")
+    assert proof.before_commands == ("does not ask" if stage.program.name == "acp:codex" else "asks")
+
+
+@each_agent
 def test_an_agent_is_told_to_stop_at_a_limit_and_has_no_further_turn(stage: Stage) -> None:
     edit = [] if stage.program.reads is None else [stage.program.reads(stage.free)]
     model = calling(*edit, stage.program.edit(stage.free), *[stage.program.shell("sh mark.sh x")] * 5)
@@ -105,43 +127,6 @@ def test_a_key_that_is_refused_is_no_answer_but_an_error(stage: Stage) -> None:
         stage.turn(lambda _request: Reply(fault="401"))
     assert caught.value.fix
     assert KEY not in caught.value.message
-
-
-TEMPLATE = "envelope_template"
-OF_SEARCH: dict[str, ToolCall] = {
-    "acp:claude": ("ToolSearch", {"query": f"select:mcp__interlock__{TEMPLATE}", "max_results": 2}),
-    "acp:codex": ("tool_search", {"query": TEMPLATE, "limit": 8}),
-}
-
-
-class FindsOurTool:
-    """Calls a tool of our server once it is offered, which some programs do after a search, and then answers."""
-
-    def __init__(self, program: Program) -> None:
-        self.last = ""
-        self._turns = 0
-        self._search = OF_SEARCH.get(program.name, ("tool_search", {}))
-
-    def __call__(self, request: Request) -> Reply:
-        if len(request.tools) < 4:
-            return Reply('{"title": "a title"}')
-        self._turns += 1
-        known = next((tool for tool in offered(request) if tool.endswith(TEMPLATE)), "")
-        self.last = request.words.rpartition("Count to two.")[2]
-        if "FAIL_REASONS" in self.last or self._turns > 30:
-            return Reply(ENVELOPE)
-        time.sleep(0.2)  # the server of an agent that was just started is still starting
-        return Reply(tool_calls=[(known, {"role": "builder"}) if known else self._search])
-
-
-@pytest.mark.parametrize("program", [row for row in AGENTS if row.name != "acp:copilot"], ids=lambda row: row.name)
-def test_an_agent_uses_our_server(stage: Stage) -> None:
-    """Copilot takes no server that is a program."""
-    (stage.root / "interlock.toml").write_text(scripted.CONFIG)
-    model = FindsOurTool(stage.program)
-    answer, _ = stage.turn(model)
-    assert answer.text.strip() == ENVELOPE.strip()
-    assert "FAIL_REASONS" in model.last
 
 
 @each_agent

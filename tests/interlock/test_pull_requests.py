@@ -330,6 +330,13 @@ HISTORIES: dict[str, Sequence[Step]] = {
         pr(1, "--rework", did="pushed", objections="WORD failed"),
         lambda world: _said(world, "two\n1 asked\n"),
     ],
+    "what is too much for one builder waits for the next rework": [
+        pr(0),
+        *[says("comments", f"WORD {number} {'x' * 1400}") for number in range(5)],
+        pr(0, remarks=5),
+        pr(0, "--rework", did="pushed", run_id="A-1.2", remarks=2),
+        lambda world: _said(world, "two\n3 asked\n"),
+    ],
     "killed before our own line": [pr(0), forget_line, pr(0, did="opened"), one_pull],
     "killed before the line of a rework": [
         pr(0),
@@ -414,8 +421,10 @@ def test_from_an_issue_to_a_pull_request_it_takes_two_commands(tmp_path: Path) -
     assert done.returncode == 0, done.stdout + done.stderr
     done = world.command("pr", "GITHUB-7")
     assert done.returncode == 0, done.stdout + done.stderr
+    raw = json.loads(world.command("source", "show", "github:7", "--raw").stdout)
+    assert (raw[0]["number"], raw[0]["body"]) == (7, "The file src/a.txt must say two.")
     pull = world.pull()
-    task = 'Do what ticket github:7 asks for; its text is an input, and its title "Count to two"'
+    task = "Do what ticket github:7 asks for; its text is an input."
     assert pull["title"] == f"GITHUB-7: {task}"
     assert git(world.remote, "show", "interlock/GITHUB-7.1:src/a.txt") == "two\n"
     for said in ("| GATE-TESTS | its command, run sealed | passed |", "Closes #7", "Ticket `github:7` as it was at"):

@@ -14,23 +14,25 @@ from tests.web.conftest import World
 def test_workers_queues_and_what_is_stalled(
     over: Callable[..., World], project: Project, postgres: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A leg that waits for a queue that nobody serves, one that is driven, one that was cancelled, a silent worker."""
+    """A leg that waits for a queue that nobody serves, one that is driven, one that was refused, a silent worker."""
     with prepared(postgres) as address:
         monkeypatch.setenv(ADDRESS, address)
         database = Database(address)
         for worker, ago in (("a-worker", 0), ("b-worker", 60)):
-            row = (worker, "host-1", 1, ["drive"], 3, "1", ago)
+            row = (worker, ["drive"], 3, "1", ago)
             database.transact(
                 lambda link, row=row: link.execute(
-                    "INSERT INTO interlock.worker (id, host, pid, queues, concurrency, version, beat_at) "
-                    "VALUES (%s, %s, %s, %s, %s, %s, clock_timestamp() - make_interval(secs => %s))",
+                    "INSERT INTO interlock.worker (id, queues, concurrency, version, beat_at) "
+                    "VALUES (%s, %s, %s, %s, clock_timestamp() - make_interval(secs => %s))",
                     row,
                 )
             )
         drive(database, "DRIVEN-1.1")
         legs.enqueue(database, "LOOKS-1.1", {}, queue="browser")
-        legs.enqueue(database, "GONE-1.1", {})
-        legs.cancel(database, "GONE-1.1")
+        legs.reserve(database, "GONE-1")
+        leg, output = legs.enqueue(database, "GONE-1.1", {}), '{"error": ["RUN653", "no remote", ""]}'
+        refused = "UPDATE dbos.workflow_status SET status = 'SUCCESS', output = %s WHERE workflow_uuid = %s"
+        database.transact(lambda link: link.execute(refused, (output, leg)))
         text = over(project.root).browser("read").text("/hello/workers")
         for part in (
             "a-worker alive drive 3 DRIVEN-1.1",
@@ -38,7 +40,7 @@ def test_workers_queues_and_what_is_stalled(
             "no worker does browser interlock worker --queues browser",
             "browser 1 0",
             "drive 0 1",
-            "GONE-1.1 CANCELLED: it was cancelled correct the task, and submit it again",
+            "GONE-1.1 RUN653 no remote correct the task, and submit it again",
         ):
             assert part in text, text
         database.close()

@@ -24,7 +24,6 @@ id = "key"
 title = "summary"
 text = "description"
 state = "status.name"
-link = "url"
 write_back = WRITE
 report = "https://ci.example.org/{run}"
 comment = { tool = "jira_add_comment", arguments = { issue_key = "{id}", comment = "{text}" } }
@@ -56,7 +55,6 @@ id = "number"
 title = "title"
 text = "body"
 state = "state"
-link = "html_url"
 write_back = WRITE
 
 [sources.github.comment]

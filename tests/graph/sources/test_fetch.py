@@ -9,7 +9,8 @@ import pytest
 from interlock.gates.config import load_config
 from interlock.gates.errors import ConfigError
 from interlock.graph.errors import GraphError
-from interlock.graph.sources.over_mcp import filled, found
+from interlock.graph.sources.answer_path import found
+from interlock.graph.sources.over_mcp import filled
 from interlock.graph.sources.ticket import fetch
 from tests.graph.sources.conftest import KEY, TICKETS, Place, Trackers
 from tests.table import each_row

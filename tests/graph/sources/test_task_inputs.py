@@ -88,12 +88,15 @@ def test_a_task_with_a_ticket_is_the_same_by_name_and_by_file(project: Project) 
 
 def test_the_file_of_a_task_is_written_once_and_can_start(project: Project) -> None:
     ticket = fetch(project.root, "linear:ABC-12")
-    path = new_task(project.root, replace(ticket, title='Say "hi"\u202e ' + "x" * 500), scope=["src/**"])
+    path = new_task(project.root, replace(ticket, title='Say "hi"\u202e ' + "x" * 500))
     task = load_task(path)
-    assert (path.name, task.task_id, task.scope) == ("ABC-12.toml", "ABC-12", ("src/**",))
+    assert (path.name, task.task_id, task.scope) == ("ABC-12.toml", "ABC-12", ("**",))
     assert task.gates_required == GATES
-    assert "\u202e" not in task.task
-    assert len(task.task) < 250
+    assert task.task == "Do what ticket linear:ABC-12 asks for; its text is an input."
+    first, *lines = path.read_text().splitlines()
+    assert first.startswith('# Say "hi" xxx')
+    assert "\u202e" not in first
+    assert not [line for line in lines if "xxx" in line]
     prepared = with_files(project.root, task)
     write(project.root, {FILE: "as it was fetched\n"})
     from interlock.gates.config import load_config

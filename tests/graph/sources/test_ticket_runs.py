@@ -19,7 +19,7 @@ from interlock.server import make_server
 from tests import warm
 from tests.child import environment
 from tests.graph.sources.conftest import HOUSE, KEY, TICKETS, Place, Trackers
-from tests.graph.ticket.walk import PAYLOADS, codes, do_the_work, events, filled, ticket_of
+from tests.graph.ticket.walk import PAYLOADS, codes, do_the_work, events, filled, make_project, ticket_of
 from tests.tracker import TOKEN
 
 NAME = "linear:ABC-12"
@@ -187,7 +187,7 @@ def test_one_comment_says_how_a_run_ended(place: Place, trackers: Trackers, shap
     head = tickets.journal.head(journal_run("run-1"))
     assert head is not None
     assert f"Head: ticket:run-1:{head.seq}:{head.hash}" in said[3]
-    assert mark_of("ticket:run-1", "complete") in said[3]
+    assert mark_of(tickets.journal, "ticket:run-1", "complete") in said[3]
     assert ("https://ci.example.org/ticket:run-1" in said[3]) == (shape == "jira")
     assert "`````text\nDone. @everyone ```` see <img src=x> #1\n`````" in said[3]
     # Whatever happens to the run and to our own line, it is said once.
@@ -198,6 +198,17 @@ def test_one_comment_says_how_a_run_ended(place: Place, trackers: Trackers, shap
     journal.write_text("".join(kept))
     assert Tickets(place.root).comment_end("run-1") == [f"{shape}:{ticket}"]
     assert len(place.comments(ticket)) == 4
+
+
+def test_a_run_of_the_same_name_in_another_checkout_has_a_comment_of_its_own(
+    place: Place, trackers: Trackers, tmp_path: Path
+) -> None:
+    place.configure("linear", url=trackers.url("linear"), write_back=True)
+    other = make_project(tmp_path / "other")
+    (other / "interlock.toml").write_text((place.root / "interlock.toml").read_text())
+    for root in (place.root, other):
+        finish(Tickets(root))
+    assert len(place.comments("ABC-12")) == 2
 
 
 def test_nothing_is_written_to_a_source_unless_it_is_asked_for(linear: Place) -> None:

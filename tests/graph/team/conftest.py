@@ -31,7 +31,7 @@ def prepared(server: Server) -> Generator[str]:
         graph.set_up(server.address(_TEMPLATE), roles=True)
     with server.database(template=_TEMPLATE) as address:
         database = Database(address)
-        database.transact(schema.settings)  # which a copy has not
+        database.transact(lambda link: link.execute(schema.SETTINGS))  # which a copy has not
         database.close()
         yield address
 

@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
-from interlock.core.database import Database, Leg, Link
+from interlock.agents.ask import RunnerError
+from interlock.core.database import Database, DatabaseError, Leg, LegLost
+from interlock.gates.sealed import SealError
 from interlock.graph.engine import legs
-from interlock.graph.errors import GraphError
+from interlock.graph.errors import GraphError, RunBusyError
 from interlock.graph.task.policy import AgentSetting
 from interlock.graph.team import asking
 from tests.graph.team.conftest import drive
@@ -21,14 +23,13 @@ def ask(database: Database, statement: str) -> list[dict[str, Any]]:
 
 def test_ids_of_runs_are_taken_once(database: Database) -> None:
     """Also by many at once; one that a run of before has is not free."""
-
-    def before(link: Link) -> None:
-        link.execute("INSERT INTO interlock.run_file VALUES ('runs', 'T.1', 'run.json', '', 1)")
-
-    database.transact(before)
+    database.transact(lambda link: link.execute("INSERT INTO interlock.run (run) VALUES ('T.1')"))
     with ThreadPoolExecutor(4) as pool:
         found = [done.result() for done in [pool.submit(legs.reserve, database, "T") for _ in range(12)]]
     assert sorted(found, key=lambda run: int(run[2:])) == [f"T.{number}" for number in range(2, 14)]
+    legs.reserve(database, "T.1")
+    assert legs.reserve(database, "T") == legs.newest_of(database, "T") == "T.14"
+    assert legs.newest_of(database, "none") == ""
 
 
 def test_legs_of_a_run_are_numbered(database: Database) -> None:
@@ -40,6 +41,28 @@ def test_legs_of_a_run_are_numbered(database: Database) -> None:
     assert sorted(found) == [f"T_1.1#{number}" for number in range(2, 6)]
     assert legs.driven(database, "T_1.1")
     assert not legs.driven(database, "T%1.1")
+
+
+def test_a_run_keeps_its_priority_and_says_where_it_waits(database: Database) -> None:
+    """In every queue that it goes on in, whoever puts it there."""
+    legs.enqueue(database, "T.1", {}, priority=7)
+    legs.enqueue(database, "T.1", {}, queue="browser")
+    legs.enqueue(database, "U.1", {})
+    found = ask(database, "SELECT workflow_uuid AS leg, priority FROM dbos.workflow_status ORDER BY workflow_uuid")
+    assert [(row["leg"], row["priority"]) for row in found] == [("T.1#1", 7), ("T.1#2", 7), ("U.1#1", 100)]
+    drive(database, "U.1")
+    waiting = legs.waiting(database)
+    assert waiting.keys() == {"T.1"}
+    assert waiting["T.1"].startswith("waits in the queue browser for ")
+
+
+def test_an_error_comes_back_as_what_it_was() -> None:
+    """Callers tell them apart by their classes, with workers as without."""
+    for error in (LegLost("m", "f"), DatabaseError("m", "f", "DBA906"), SealError("SEAL407", "m", "f")):
+        assert type(legs.error_of(error.code, "m", "f")) is type(error)
+    for kind in (RunnerError, RunBusyError):
+        assert type(legs.error_of(kind.code, "m", "f")) is kind
+    assert legs.error_of("RUN653", "m", "f").code == "RUN653"
 
 
 def test_cancelled_legs_are_over(database: Database) -> None:
@@ -58,7 +81,7 @@ def test_without_a_worker_nobody_waits(database: Database) -> None:
     with pytest.raises(GraphError, match="no worker") as refused:
         legs.check_workers(database)
     assert "interlock worker" in refused.value.fix
-    row = "INSERT INTO interlock.worker (id, host, pid, queues, concurrency, version) VALUES ('w', '', 1, '{}', 1, '')"
+    row = "INSERT INTO interlock.worker (id, queues, concurrency, version) VALUES ('w', '{}', 1, '')"
     database.transact(lambda link: link.execute(row))
     legs.check_workers(database)
     database.transact(lambda link: link.execute("UPDATE interlock.worker SET beat_at = beat_at - interval '1 minute'"))

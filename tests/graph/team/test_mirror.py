@@ -3,6 +3,7 @@
 import threading
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from interlock.core.database import Database
@@ -23,17 +24,17 @@ def machines(tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch) -> t
 def test_what_one_machine_writes_the_other_has(machines: tuple[Path, Path]) -> None:
     """Written, changed, removed; and a run that is removed goes with its folder."""
     one, two = machines
-    mirror.keep(one, "runs", "T.1", "run.json", b"begun")
-    mirror.keep(one, "runs", "T.1", "answers/1.json", b"first")
+    mirror.keep(one / "runs/T.1", "run.json", b"begun")
+    mirror.keep(one / "runs/T.1", "answers/1.json", b"first")
     mirror.copy_runs(two)
     assert (two / "runs/T.1/answers/1.json").read_bytes() == b"first"
-    mirror.keep(two, "runs", "T.1", "stopped.json", b"why")
+    mirror.keep(two / "runs/T.1", "stopped.json", b"why")
     mirror.copy_runs(one)
     assert (one / "runs/T.1/stopped.json").read_bytes() == b"why"
-    mirror.keep(one, "runs", "T.1", "stopped.json", None)
+    mirror.keep(one / "runs/T.1", "stopped.json", None)
     mirror.copy_runs(two)
     assert not (two / "runs/T.1/stopped.json").exists()
-    mirror.keep(one, "runs", "T.1", "run.json", None)
+    mirror.keep(one / "runs/T.1", "run.json", None)
     mirror.copy_runs(two)
     assert not (two / "runs/T.1").exists()
 
@@ -41,9 +42,9 @@ def test_what_one_machine_writes_the_other_has(machines: tuple[Path, Path]) -> N
 def test_a_run_is_begun_once(machines: tuple[Path, Path]) -> None:
     """Who comes second is told, and has changed nothing; the same again is no second."""
     one, two = machines
-    assert mirror.keep(one, "runs", "T.1", "run.json", b"mine", first=True)
-    assert mirror.keep(one, "runs", "T.1", "run.json", b"mine", first=True)
-    assert not mirror.keep(two, "runs", "T.1", "run.json", b"yours", first=True)
+    assert mirror.keep(one / "runs/T.1", "run.json", b"mine", first=True)
+    assert mirror.keep(one / "runs/T.1", "run.json", b"mine", first=True)
+    assert not mirror.keep(two / "runs/T.1", "run.json", b"yours", first=True)
     mirror.copy_runs(two)
     assert (two / "runs/T.1/run.json").read_bytes() == b"mine"
 
@@ -55,7 +56,7 @@ def test_nothing_is_missed_while_many_write(machines: tuple[Path, Path], databas
 
     def write(writer: int) -> None:
         for number in range(20):
-            mirror.keep(one, "runs", f"W{writer}.1", f"answers/{number}.json", b"%d" % number)
+            mirror.keep(one / f"runs/W{writer}.1", f"answers/{number}.json", b"%d" % number)
 
     def copy() -> None:
         while not done.is_set():
@@ -75,10 +76,20 @@ def test_nothing_is_missed_while_many_write(machines: tuple[Path, Path], databas
     assert database.read(lambda link: link.execute(numbers).fetchone()) == {"files": 80, "highest": 80}
 
 
+@pytest.mark.parametrize(
+    ("run", "name"),
+    [("..", "x"), ("a/b", "x"), ("T.1", "../x"), ("T.1", "/x"), ("T.1", "a/.."), ("", "x"), ("T.1", "")],
+)
+def test_no_file_is_written_outside_of_the_folder_of_a_run(database: Database, run: str, name: str) -> None:
+    """An agent that reaches the database cannot have other machines write files elsewhere."""
+    with pytest.raises(psycopg.errors.CheckViolation):
+        database.transact(lambda link: mirror.put(link, run, name, b"x"))
+
+
 def test_tickets_stay_on_their_machine(machines: tuple[Path, Path]) -> None:
     """Their agent works there."""
     one, two = machines
-    mirror.keep(one, "tickets", "K.1", "run.json", b"begun")
+    mirror.keep(one / "tickets/K.1", "run.json", b"begun")
     mirror.copy_runs(two)
     assert (one / "tickets/K.1/run.json").exists()
     assert not (two / "tickets/K.1").exists()

@@ -1,6 +1,8 @@
 """Runs over several machines: moved between queues, answered elsewhere, begun by a schedule, limited by a rate."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -94,6 +96,50 @@ def test_a_person_decides_on_another_machine(machines: World) -> None:
     text = said(machines.home, "run", "--land", str(task_file(machines, "RUNS-1")))
     assert "APPROVED" in text
     assert "landed" in text
+
+
+def test_a_run_lands_although_nobody_waits_for_it_any_more(machines: World) -> None:
+    """The command that asked for it is killed as soon as the run has its name."""
+    machines.start(1)
+    words = [sys.executable, "-P", "-m", "interlock", "run", "--land", str(task_file(machines, "ALONE-1"))]
+    with subprocess.Popen(words, cwd=machines.home.root, env=machines.home.environment) as client:
+        assert machines.until(lambda: queues(machines, "ALONE-1.1"), 60)
+        client.kill()
+    assert machines.settle()
+    assert [row["data"]["runs"] for row in machines.lines() if row["type"] == "landed"] == [["ALONE-1.1"]]
+
+
+def test_a_conflict_is_taken_up_by_another_run_that_lands(machines: World) -> None:
+    """By the one worker, which drives one run at a time; who asks about the first run learns of the second."""
+    machines.start(1, concurrency=1)
+    run = graph.submit(machines.home.root, task_file(machines, "MEETS-1"), land=True)
+    assert machines.provider.wait_for(lambda call: call.run == run, 60)
+    other = machines.machine()
+    for name, text in {"txt": "good\nand more\n", "plan": "good\n"}.items():
+        (other.root / f"src/MEETS-1.{name}").write_text(text)
+    git(other.root, "add", "-A")
+    git(other.root, "-c", "user.name=A", "-c", "user.email=a@x", "commit", "-qm", "The same file")
+    git(other.root, "push", "-q", "origin", "main")
+    assert machines.settle(), said(machines.home, "workers")
+    assert [row["data"]["runs"] for row in machines.lines() if row["type"] == "landed"] == [["MEETS-1.2"]]
+    assert "Look at run MEETS-1.2" in said(other, "explain", "MEETS-1.1")
+    assert "it has landed on main" in said(other, "explain", "MEETS-1")
+
+
+def test_what_waits_in_the_queue_is_said_and_can_be_taken_out(machines: World) -> None:
+    """Also of a run that nobody has begun; all task files are read before one is put there."""
+    path = task_file(machines, "QUEUED-1")
+    wrong = path.with_name("WRONG-1.toml")
+    wrong.write_text("task = 1\n")
+    said(machines.home, "submit", str(path), str(wrong), code=2)
+    assert machines.active() == []
+    assert "QUEUED-1.1" in said(machines.home, "submit", str(path))
+    assert "waits in the queue drive" in said(machines.home, "status")
+    assert "waits in the queue drive" in said(machines.home, "status", "QUEUED-1.1", code=2)
+    assert "QUEUED-1.1 is abandoned" in said(machines.home, "abandon", "QUEUED-1.1")
+    assert machines.active() == []
+    assert graph.overview(machines.home.root)["stalled"] == []
+    assert "there is no run" in said(machines.home, "abandon", "QUEUED-1.1", code=2)
 
 
 def test_a_schedule_begins_runs_and_a_rate_holds_them_back(machines: World) -> None:

@@ -22,6 +22,12 @@ def columns(address: str) -> set[tuple[str, str, str]]:
         return {*link.execute(TABLES)}
 
 
+def settings(server: Server, address: str) -> list[tuple[str]]:
+    """Return what every connection to a database is given."""
+    asked = "SELECT setconfig FROM pg_db_role_setting JOIN pg_database ON oid = setdatabase WHERE datname = %s"
+    return server.run(asked, name_of(address))
+
+
 def test_the_number_of_migrations_is_the_version_that_the_code_knows() -> None:
     """A migration that is added without a new version would never be asked for."""
     assert len(schema.MIGRATIONS) == VERSION
@@ -42,11 +48,12 @@ def test_setting_up_again_changes_nothing(address: str) -> None:
 def test_the_printed_sql_makes_the_same_tables(postgres: Server, address: str) -> None:
     """For whoever may not run it from here: `psql` reads it, and nothing is left to do."""
     with postgres.database() as printed:
-        sql = graph.setup_sql() + graph.roles_sql(name_of(printed))
+        sql = graph.setup_sql() + graph.roles_sql()
         psql = [postgres.bin_folder / "psql", "-q", "-v", "ON_ERROR_STOP=1", "-d", printed]
         done = subprocess.run(psql, input=sql, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         assert columns(printed) == columns(address)
+        assert settings(postgres, printed) == settings(postgres, address) != []
         assert graph.set_up(printed, roles=False) == VERSION
         assert columns(printed) == columns(address)
 
