@@ -179,8 +179,8 @@ def test_a_report_reads_no_file_outside_of_the_export(tmp_path: Path) -> None:
     root = write(tmp_path / "export", {"a.py": "inside\n"})
     for name in ("a.py", "../secret", str(tmp_path / "secret"), (tmp_path / "secret").as_uri()):
         location = _location({"uri": name}, {"startLine": 1})
-        results: Any = [{"ruleId": "R", "message": {"text": "wrong"}, "locations": [location]}]
-        report = {"runs": [{"tool": {"driver": cast("Any", {})}, "results": results}]}
+        results = [{"ruleId": "R", "message": {"text": "wrong"}, "locations": [location]}]
+        report = {"runs": [{"tool": {"driver": {"name": "x"}}, "results": results}]}
         (found,) = read_sarif(json.dumps(report).encode(), Place("/checkout", "", root))
         assert found.text == ("inside" if name == "a.py" else "wrong")
 
