@@ -168,8 +168,15 @@ class Journal:
             return self._chain.heads.get(run) if fd is not None and self._offsets(fd, run) else None
 
     def runs(self) -> tuple[str, ...]:
-        """Name every run, in the order of their first events; reads the whole file."""
-        return tuple(dict.fromkeys(entry.run for entry in self._entries()))
+        """Name every run, in the order of their first events; reads the whole file, and searches for none later."""
+        chain = Chain()
+        with self._mutex, self._reading() as fd:
+            if fd is not None:
+                for offset, raw in files.read_lines(fd, 0, self._offset):
+                    entry = self._decoded(fd, offset, raw)
+                    self._follows(fd, chain, offset, entry)
+            self._chain = chain
+        return tuple(chain.heads)
 
     def pull(self) -> None:
         """Bring the file up to date, if it is a copy."""

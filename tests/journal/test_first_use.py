@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.journal import Journal, JournalError, verify
+from interlock.journal import Journal, JournalError, files, verify
 from interlock.journal.line import START
 from tests.journal.kinds import FILE_ALONE, Opened
 
@@ -91,3 +91,16 @@ def test_a_name_that_needs_an_escape_is_found_at_first_use_like_any_other(tmp_pa
     assert again.runs() == tuple(names)
     assert [again.find(entry.run, entry.key) for entry in written] == written
     assert verify(path, {run: again.head(run) or START for run in names}) == []
+
+
+def test_once_all_runs_were_named_none_is_searched_for(
+    journal: Journal, opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(6):
+        journal.append(f"R{number % 3}", str(number), "t", {"n": number})
+    again = opened(journal.path)
+    assert again.runs() == ("R0", "R1", "R2")
+    monkeypatch.delattr(files, "search")
+    assert [entry.data["n"] for entry in again.entries("R1")] == [1, 4]
+    journal.append("R1", "9", "t", {"n": 9})
+    assert [entry.data["n"] for entry in again.entries("R1")] == [1, 4, 9]
