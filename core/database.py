@@ -231,7 +231,8 @@ class Database:
         self._free = threading.Semaphore(_MOST_CONNECTIONS)
         self._lock = threading.Lock()
         self._kept: Link | None = None
-        self._closing = threading.Timer(0, self.close)
+        self._used = 0.0
+        self._is_watched = False
         self._leg = this_leg()
         self.patience = LEG_PATIENCE_SECONDS if self._leg else PATIENCE_SECONDS
 
@@ -342,13 +343,22 @@ class Database:
         with self._lock:
             # One that is broken, or was cut off within a transaction, is not idle.
             if self._kept is None and link.info.transaction_status.name == "IDLE":
-                self._kept = link
-                self._closing.cancel()
-                self._closing = threading.Timer(_KEPT_SECONDS, self.close)
-                self._closing.daemon = True
-                self._closing.start()
+                self._kept, self._used = link, time.monotonic()
+                if not self._is_watched:
+                    self._is_watched = True
+                    threading.Thread(target=self._close_unused, daemon=True).start()
                 return
         link.close()
+
+    def _close_unused(self) -> None:
+        # One thread until nobody uses it any more: a timer for each transaction would take longer than the transaction.
+        rest = _KEPT_SECONDS
+        while rest > 0:
+            time.sleep(rest)
+            with self._lock:
+                rest = self._used + _KEPT_SECONDS - time.monotonic()
+                self._is_watched = rest > 0
+        self.close()
 
 
 _OPTIONS: Final[dict[str, Any]] = {
