@@ -291,7 +291,9 @@ def to_put_back(
 
 def keeping_base(base: Base, work: str, task: Task, products: Mapping[str, Product]) -> tuple[list[str], list[str]]:
     """Return the changed files that no gate takes from the work, those of the scope and those outside of it."""
+    # Of what Interlock itself writes, such as a journal that is committed, nothing is put back, whatever the scope.
     differing = base.below(base.store.differing(base.tree, work))
+    differing = {path: entry for path, entry in differing.items() if not left_out(path)}
     files = base.below(base.files)
     scope = compile_scope(task.scope).matches
     keeping: dict[str, int] = {}

@@ -13,10 +13,12 @@ from interlock.gates.sealed import Store
 from interlock.graph.task.explain import explain_run, explanation_text, tree_after
 from interlock.graph.task.progress import progress_since
 from interlock.graph.task.record import Recorder
+from interlock.graph.task.restoring import restoring
 from interlock.graph.task.runs import view_run
 from interlock.graph.task.trees import put_back_of
 from interlock.graph.verify import verify_journal
 from interlock.reservations import open_reservations
+from tests.child import git
 from tests.graph.conftest import Project
 from tests.graph.sealed_project import FILES, RIGHT, WEAK, sealed_project, text_of, working, write
 
@@ -75,6 +77,20 @@ def test_outside_the_scope_what_decides_a_gate_is_put_back_and_all_else_is_left(
         "",
         "",
     ]
+
+
+def test_a_journal_that_is_committed_goes_on_whatever_the_scope(shop: Project) -> None:
+    shop.runners = {"builder": working({"src/new.txt": "new\n"})}
+    assert shop.run().status == "BLOCKED"
+    git(shop.root, "add", "-Af", "artifacts/interlock/events.jsonl", "src")
+    git(shop.root, "commit", "-qm", "With the journal")
+    shop.task = replace(shop.task, task_id="HELLO-002", scope=("**",))
+    shop.runners = {"builder": working(RIGHT)}
+    view = shop.run()
+    assert view.status == "APPROVED", view.values["fail_reasons"]
+    assert put_back(shop) == []
+    assert verify_journal(shop.root).problems == ()
+    assert restoring(shop.root, view).paths == ()
 
 
 def test_a_file_that_another_agent_holds_is_left_alone(shop: Project) -> None:
