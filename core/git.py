@@ -118,3 +118,13 @@ def run(
     except subprocess.TimeoutExpired:
         return Ran(None, b"", f"it did not end within {timeout_seconds:.0f} seconds")
     return Ran(done.returncode, done.stdout, done.stderr.decode("utf-8", "replace").strip())
+
+
+def refusal(checkout: str | os.PathLike[str]) -> str:
+    """Return why git reads nothing of a checkout, such as that another user owns it; empty where it reads it."""
+    done = run(checkout, ("rev-parse", "--git-dir"), "sealed")
+    return "" if done.status == 0 else done.why.partition("\n")[0].removeprefix("fatal: ")
+
+
+OWNED: Final = 'Have the user who runs Interlock own the files, `.git` included: chown -R "$(id -u)" .'
+"""What to do where git refuses a checkout for its owner: with none of the machine's settings, no exception counts."""

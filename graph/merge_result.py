@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from interlock.core import git
 from interlock.core.finding import Finding
 from interlock.core.render import Case
 from interlock.core.text import count, few
@@ -97,6 +98,8 @@ def merged(top: Path, revision: str) -> Merged:
     words = ("rev-parse", "--verify", "--quiet", "--end-of-options")
     base, head = (repository.answer(*words, f"{name}^{{commit}}") for name in (revision, "HEAD"))
     if not base or not head:
+        if why := git.refusal(top):
+            raise GraphError(f"git reads nothing of {top}: {why}", git.OWNED, NO_BASE)
         fix = "Name a commit, and fetch all history: `fetch-depth: 0` for actions/checkout, `GIT_DEPTH: 0` on GitLab."
         raise GraphError(f"there is no commit `{revision[:80]}` in this clone", fix, NO_BASE)
     parents = repository.answer("rev-parse", "HEAD^@").split()

@@ -207,6 +207,8 @@ class Store:
         # Without a repository of its own git would answer for a checkout around it.
         at_head = ("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
         head = self._ask(*at_head, repository=top) if os.path.lexists(top / ".git") else ""
+        if not head and os.path.lexists(top / ".git"):
+            self._check_readable(top)
         # The tree of HEAD is read into the index once for each HEAD, and not at each snapshot.
         known = Path(f"{index}.head")
         if head and (not known.exists() or known.read_text("ascii") != head):
@@ -264,6 +266,7 @@ class Store:
         """
         name = self._ask("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
         if not name:
+            self._check_readable(self.top)
             raise _unknown(revision, "there is no commit yet" if revision == "HEAD" else "git knows no such commit")
         # An agent can make a branch that is named like the abbreviated hash that a person types.
         if _HEX.fullmatch(revision) and not name.startswith(revision.lower()):
@@ -272,6 +275,10 @@ class Store:
             tree = self._commit_tree(self.top, name)
         written = self._do("show", "-s", "--format=%ad", "--date=iso-strict", name).decode().strip()
         return Commit(name, written, tree)
+
+    def _check_readable(self, top: Path) -> None:
+        if why := git.refusal(top):
+            raise SealError("SEAL130", f"git reads nothing of {top}: {why}.", git.OWNED)
 
     def _commit_tree(self, repository: Path, name: str) -> str:
         self._fetch(repository, name)

@@ -39,7 +39,8 @@ class AgentProof:
     Args:
         agent: Its runner, such as `acp:claude`.
         version: What it calls itself, and its version.
-        before_editing: Whether it `asks` before it makes a file, `does not ask`, or `did not try` to make one.
+        before_editing: Whether it `asks` before it makes a file, `does not ask`, or `not seen`: it neither asked nor
+            said what it did, and left no file.
         before_commands: The same of a command.
         found: The files that were there afterwards, although each question was answered no.
         problem: Why it could not be tried; empty when it was.
@@ -83,7 +84,7 @@ def prove_agent(home: Path, table: Mapping[str, Any]) -> AgentProof:
     def said(kind: str, file: str) -> str:
         if asked.get(kind):
             return "asks"
-        return "does not ask" if kind in asked or file in found else "did not try"
+        return "does not ask" if kind in asked or file in found else "not seen"
 
     edits, runs = said("edit", _BY_EDIT), said("execute", _BY_COMMAND)
     return AgentProof(name, sessions[0].about, edits, runs, found, answer.stopped)

@@ -91,7 +91,7 @@ def test_an_agent_asks_and_a_refusal_holds_and_its_reasons_reach_the_model(stage
 
 @each_agent
 def test_doctor_sees_what_an_agent_asks_and_that_a_refusal_holds(stage: Stage) -> None:
-    """Codex runs a command in a sandbox of its own where nothing can be written, without a question."""
+    """Codex runs a command in a sandbox of its own where nothing can be written, without a question or a word of it."""
     make, model = stage.program.create, Model(Reply("done"))
     assert make is not None
     shell = ("exec_command", {"cmd": "touch by-command.txt"})
@@ -108,7 +108,7 @@ def test_doctor_sees_what_an_agent_asks_and_that_a_refusal_holds(stage: Stage) -
     with stage.model(script):
         proof = prove_agent(stage.root, stage.table)
     assert (proof.problem, proof.found, proof.before_editing) == ("", (), "asks")
-    assert proof.before_commands == ("does not ask" if stage.program.name == "acp:codex" else "asks")
+    assert proof.before_commands == ("not seen" if stage.program.name == "acp:codex" else "asks")
 
 
 @each_agent

@@ -38,9 +38,9 @@ def plant(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
     ("script", "edits", "runs", "found"),
     [
         (ASKS, "asks", "asks", ()),
-        ("", "did not try", "did not try", ()),
-        (LOOKS, "did not try", "does not ask", ()),
-        (WRITES, "does not ask", "did not try", ("by-edit.txt",)),
+        ("", "not seen", "not seen", ()),
+        (LOOKS, "not seen", "does not ask", ()),
+        (WRITES, "does not ask", "not seen", ("by-edit.txt",)),
         # It asks, and does it all the same.
         (f"{ASKS}; {WRITES}", "asks", "asks", ("by-edit.txt",)),
     ],

@@ -1,6 +1,7 @@
 """`interlock check`, `abandon`, `prune` and the end of `resume`, as a user of a plain project meets them."""
 
 import json
+import os
 import subprocess
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 
 from interlock.graph import PLACEHOLDER, Tickets, load_task, preflight, prepare
 from tests import warm
+from tests.child import git
 
 TASK = """
 task_id = "CALC-1"
@@ -166,3 +168,18 @@ def test_a_command_of_the_root_is_found_from_a_folder_below_it(plain: Path) -> N
     (plain / "interlock.toml").write_text(GOOD.replace('"sh", "-c", "true"', '"./check.sh"'))
     assert interlock(plain, "run", "task.toml").returncode == 3
     assert "is not found" not in interlock(plain / "src", "explain", "CALC-1").stdout
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_a_checkout_that_git_refuses_for_its_owner_is_no_checkout_without_commits(plain: Path) -> None:
+    git(plain, "init", "-q")
+    git(plain, "add", "-A")
+    git(plain, "commit", "-qm", "Start")
+    os.chown(plain / ".git", 1234, 1234)
+    os.chown(plain, 1234, 1234)
+    for words in (("check", "task.toml"), ("gate", "GATE-TESTS"), ("ci", "--base", "HEAD")):
+        done = interlock(plain, *words)
+        said = done.stdout + done.stderr
+        assert done.returncode != 0
+        assert "dubious ownership" in said, said
+        assert "chown" in said
