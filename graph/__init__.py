@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from interlock.graph.task.restoring import restoring
     from interlock.graph.task.roster import staffed, vacant_roles
     from interlock.graph.task.runs import RunView, answer_question, comment, comment_end, drive, follow, keep_files
-    from interlock.graph.task.runs import start_run, view_run
+    from interlock.graph.task.runs import lost_lines, start_run, view_run
     from interlock.graph.task.scope_leases import blocker_text, give_up
     from interlock.graph.task.sealing import base_faults, base_of, case_of, frozen_of, in_git
     from interlock.graph.task.sealing import judged_on_base, products_of
@@ -201,6 +201,7 @@ __all__ = [
     "load_signer",
     "load_task",
     "log_of",
+    "lost_lines",
     "make_bundle",
     "make_policy",
     "merged",

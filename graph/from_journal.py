@@ -134,6 +134,9 @@ def _explanation(root: Path, name: str, row: Row, entries: list[Entry]) -> dict[
 def _next(row: Row) -> str:
     if row.landed:
         return f"Nothing: it has landed on {row.landed['target']} as {row.landed['commit'][:12]}."
+    if row.state == "BLOCKED" and row.cause not in ("objection", "waiver") and not row.abandoned:
+        again = "Fix what the reasons name, then start a new run of the task with `interlock run`."
+        return f"{again} Its state is not in this checkout, which has its journal alone."
     if row.over:
         return "Nothing: it is over. Its state is not in this checkout, which has its journal alone."
     return "Go on where it was begun: its state is not in this checkout, which has its journal alone."

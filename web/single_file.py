@@ -26,10 +26,13 @@ def report(root: Path, run_id: str) -> str:
 
     Raises:
         PageError: WEB404, the journal has no such run; WEB409, see `reading`.
+        UnknownRunError, RunDamagedError: Neither has the checkout; or it has, and its lines are not in the journal.
     """
     site = Site([root])
     project = next(iter(site.projects.values()))
     project.refresh()
+    if run_id not in project.feed.rows:
+        graph.RunStore(root, run_id).lines(graph.view_run(run_id, root=root).head)
     with reading(run_id):
         return _report(root, project, run_id)
 

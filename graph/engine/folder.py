@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, ClassVar, Final, Literal, TypeAlias, cast
@@ -14,7 +14,7 @@ from interlock.core.files import write_atomically
 from interlock.core.locks import locked
 from interlock.graph.engine import mirror
 from interlock.graph.errors import RunBusyError, RunDamagedError, UnknownRunError
-from interlock.journal import Entry, Journal
+from interlock.journal import Journal
 from interlock.journal import journal_of as journal_at
 from interlock.journal import path_of as journal_path_at
 
@@ -232,17 +232,6 @@ class RunFolder:
             f"{folder}/{name} cannot be read back: {why}",
             f"Restore {folder} from a copy, or move it out of .interlock/{self.kind} and begin a new run.",
         )
-
-    def check_line(self, head: HeadRecord, entries: Sequence[Entry]) -> None:
-        """Refuse to go on when the journal no longer holds, among lines of the run, the last one that is known of it.
-
-        Raises:
-            RunDamagedError: It does not.
-        """
-        if not any((entry.seq, entry.hash) == (head["seq"], head["hash"]) for entry in entries):
-            what, then = ("run", "resume") if self.kind == "runs" else ("ticket run", "submit again")
-            message = f"the journal no longer holds line {head['seq']} of {what} {self.run_id} as it was written"
-            raise RunDamagedError(message, restore(then))
 
     @contextmanager
     def holding(self, name: str, seconds: float | None, busy: tuple[str, str]) -> Generator[None]:

@@ -12,11 +12,11 @@ from typing import Any, Final, NamedTuple
 
 from interlock.gates.config import load_config
 from interlock.gates.sealed import Base, place_of
-from interlock.graph.engine.folder import journal_of
 from interlock.graph.errors import BRANCH, UNLANDABLE, GraphError
 from interlock.graph.landing.repository import Repository
 from interlock.graph.task.policy import Policy
 from interlock.graph.task.runs import RunView, view_run
+from interlock.graph.task.store import RunStore
 from interlock.graph.task.trees import changed_in_scope, tree_named
 
 _LINK: Final = "120000"
@@ -66,7 +66,7 @@ def member_of(root: Path, run_id: str, repository: Repository) -> Member:
     if work is None or tree_named(root, sealing, base) is None:
         raise GraphError(f"the approved files of run {run_id} are not kept any more", again, UNLANDABLE)
     paths = [work.inside(path) for path in changed_in_scope(root, view.task, sealing, (base, work.tree))]
-    settings, entries = load_config(root).landing, [*journal_of(root).entries(run_id)]
+    settings, entries = load_config(root).landing, RunStore(root, run_id).lines(view.head)
     subject = settings.message
     for name, value in {"task_id": view.task.task_id, "task": view.task.task, "run": run_id}.items():
         subject = subject.replace(f"{{{name}}}", value)

@@ -162,8 +162,12 @@ def explain_run(view: RunView, root: Path, *, shared_only: bool = False) -> dict
     """Return why a run is where it is, as JSON values with the schema `interlock.explanation/1`.
 
     With `shared_only` it names only the files that a caller with a token may know of.
+
+    Raises:
+        RunDamagedError: The journal lacks lines of the run.
     """
-    entries = list(journal_of(root).entries(view.run_id))
+    store = RunStore(root, view.run_id)
+    entries = store.lines(view.head)
     moves = [entry for entry in entries if entry.type == "status"]
     values = view.values
     # Roles that are asked side by side have their lines written when the last of them has answered.
@@ -181,7 +185,6 @@ def explain_run(view: RunView, root: Path, *, shared_only: bool = False) -> dict
     # A gate that any valid answer certifies counts as held from the start, even before there is an answer.
     if not any(data["outcome"] not in UNANSWERED for data in answers):
         held -= {gate_id for gate_id in held if view.policy.protocol.gate(gate_id).certifier == ANYBODY}
-    store = RunStore(root, view.run_id)
     driven = store.driven()
     stopped = None if driven else store.stopped()
     left = "" if driven or view.phase == "done" else left_text(store)

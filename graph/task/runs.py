@@ -365,6 +365,17 @@ def view_run(run_id: str, *, root: Path, graphs: Graphs | None = None) -> RunVie
     return view
 
 
+def lost_lines(root: Path) -> str:
+    """Return what the journal lacks of the newest run, as after a switch of branches; empty where it lacks nothing."""
+    # With a database the journal here is a copy, which is made whole.
+    for run_id in list_runs(root, "runs")[-1:] if database_of(root) is None else ():
+        try:
+            RunStore(root, run_id).lines(view_run(run_id, root=root).head)
+        except InterlockError as error:
+            return f"{error.message}. {error.fix}"
+    return ""
+
+
 def checkpoint_of(store: RunStore) -> CheckpointTuple | None:
     """Return the last checkpoint of a run; None where it has none."""
     _, policy, _ = store.load()
@@ -439,11 +450,7 @@ def _check_records(root: Path, view: RunView, frozen: str, steps: set[str]) -> N
             f"the frozen task and policy of run {view.run_id} were changed after its start",
             f"Restore .interlock/runs/{view.run_id}/run.json, or start a new run.",
         )
-    entries = list(journal_of(root).entries(view.run_id))
-    head = view.head or Head(0, "")
-    if head.seq:
-        line = HeadRecord(seq=head.seq, hash=head.hash)
-        RunStore(root, view.run_id).check_line(line, entries[head.seq - 1 : head.seq])
+    entries, head = RunStore(root, view.run_id).lines(view.head), view.head or Head(0, "")
     # Events of the outbox are in the checkpoint; the step that was cut off may have begun to write them.
     expected = {"run_started", *view.values.get("outbox", {})} if head.seq else {"run_started"}
     steps_write = {

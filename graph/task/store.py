@@ -19,12 +19,12 @@ from interlock.core.database import database_of
 from interlock.core.locks import locked
 from interlock.gates.sealed import Store, place_of
 from interlock.graph.engine import legs
-from interlock.graph.engine.folder import RunFolder, journal_of
+from interlock.graph.engine.folder import RunFolder, is_beside, journal_of, journal_run, restore
 from interlock.graph.errors import RunBusyError, RunDamagedError, UnknownRunError
 from interlock.graph.task.policy import Policy
 from interlock.graph.task.questions import decision_key
 from interlock.graph.task.task import Task
-from interlock.journal import JournalError
+from interlock.journal import Entry, Head, JournalError
 
 _STOPPED: Final = "stopped.json"
 _FAILED: Final = ".failed"
@@ -242,6 +242,25 @@ class RunStore(RunFolder):
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
+    def lines(self, head: Head | None) -> list[Entry]:
+        """Return the lines of the run in the journal, which has to hold the last one that its checkpoint knows.
+
+        Raises:
+            RunDamagedError: It does not: it was changed, or another branch has brought its own journal.
+        """
+        entries = list(journal_of(self.root).entries(self.run_id))
+        if head is not None and len(entries) < head.seq:
+            name = "artifacts/interlock/events.jsonl"
+            raise RunDamagedError(
+                f"the journal of this checkout has {len(entries)} of the {head.seq} lines of run {self.run_id}",
+                f"Where commits have the journal (`git log --all -- {name}`), switch to the branch with these lines, "
+                "or restore the file from there; else restore it from a copy. Then try again.",
+            )
+        if head is not None and entries[head.seq - 1].hash != head.hash:
+            message = f"the journal no longer holds line {head.seq} of run {self.run_id} as it was written"
+            raise RunDamagedError(message, restore("try again"))
+        return entries
+
     def locked(self, *, wait: bool = False) -> AbstractContextManager[None]:
         """Hold the run alone.
 
@@ -275,6 +294,14 @@ def no_task_run(root: Path, name: str, ticket_run: str | None = None) -> Unknown
     if (database := database_of(root)) is not None and legs.driven(database, name):
         where = legs.waiting(database).get(name, "is being begun by a worker")
         return UnknownRunError(f"run {name} {where}", "`interlock workers` shows what waits for whom; ask again then.")
+    with suppress(JournalError):
+        for run in reversed(journal_of(root).runs()):
+            known = run.removeprefix(journal_run(""))
+            if not is_beside(run) and name in (run, known, known.rpartition(".")[0]):
+                return UnknownRunError(
+                    f"the state of run {known} is not in this checkout, which has its journal alone",
+                    f"`interlock explain {known}` says how it stands. Go on where it was begun, or begin a new run.",
+                )
     return UnknownRunError(f"there is no run or task `{name}` below {root}", "`interlock status` lists the runs.")
 
 

@@ -9,7 +9,7 @@ from typing import Final, TextIO
 
 import click
 
-from interlock.cli.context import json_option, print_json, resolve_root, root_option, show_finding
+from interlock.cli.context import json_option, print_json, resolve_root, root_option, root_words, show_finding
 from interlock.cli.lease_calls import Way, calls_of, way_of
 from interlock.cli.lease_text import command_of
 from interlock.core.errors import Exit
@@ -90,18 +90,22 @@ def commit_command(
 
 def _is_run(name: str, root: Path | None, *, as_json: bool) -> bool:
     """Make the branch of a run, if that is what the one argument names."""
-    from interlock.graph import commit_run, find_run  # noqa: PLC0415 - it takes a second, and most commits are of paths
+    from interlock import graph  # noqa: PLC0415 - it takes a second, and most commits are of paths
 
     folder = resolve_root(root)
-    run_id = find_run(folder, "runs", name)
+    run_id = graph.find_run(folder, "runs", name)
     if run_id is None:
+        if graph.is_run_id(name) and graph.find_in_journal(folder, name) is not None:
+            raise graph.no_task_run(folder, name)
         return False
-    made = commit_run(folder, run_id)
+    made = graph.commit_run(folder, run_id)
     if as_json:
         print_json({"schema": "interlock.work/1", "run_id": run_id, "commit": made, "branch": f"interlock/{run_id}"})
     else:
         click.echo(made)
         click.echo(f"the work of {run_id} is branch interlock/{run_id}", err=True)
+        push, where = f"git push origin interlock/{run_id}", root_words(folder)
+        click.echo(f"next: `interlock land {run_id}{where}` merges it, `{push}` is for a pull request", err=True)
     return True
 
 

@@ -13,7 +13,7 @@ from interlock.core.text import count
 from interlock.gates.config import load_config
 from interlock.gates.registry import build_protocol
 from interlock.gates.sealed import freeze, seals
-from interlock.graph import UnknownRunError, find_run, restoring, view_run
+from interlock.graph import find_run, no_task_run, restoring, view_run
 
 
 @click.command("restore")
@@ -39,7 +39,7 @@ def restore_command(
     folder = resolve_root(root)
     run_id = find_run(folder, "runs", run)
     if run_id is None:
-        raise UnknownRunError(f"there is no run or task {run!r}", "`interlock status` lists the runs.")
+        raise no_task_run(folder, run)
     wanted = restoring(folder, view_run(run_id, root=folder), paths, as_left=as_left, tree=tree or "")
     if show:
         diff = ""

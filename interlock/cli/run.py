@@ -65,6 +65,7 @@ def run_command(
         raise click.UsageError(
             "what lands has a tree of its own; leave --here out, or land it then: interlock land RUN"
         )
+    warn_of_lost_lines(folder)
     apart, config = apart or land, load_config(folder)
     several = len(files) > 1 or any((row.candidates or 1) > 1 for row in config.roles.values())
     # With a database any worker may have to go on with it, which needs a tree of its own.
@@ -81,6 +82,12 @@ def run_command(
         sys.exit(code)
     codes = [_run_here(folder, file, models, accept_base=accept_base, as_json=as_json) for file in files]
     sys.exit(next((code for code in codes if code), Exit.GOOD))
+
+
+def warn_of_lost_lines(folder: Path) -> None:
+    """Say before a run begins that the journal is not the one that the newest run wrote, as on another branch."""
+    if lost := graph.lost_lines(folder):
+        talk().print(f"warning: {lost}", style="yellow", markup=False)
 
 
 def _run_here(folder: Path, task_file: Path, models: tuple[str, ...], *, accept_base: bool, as_json: bool) -> int:

@@ -8,7 +8,7 @@ import click
 
 from interlock import graph
 from interlock.cli.context import json_option, print_json, resolve_root, root_option, root_words
-from interlock.cli.run import run_command
+from interlock.cli.run import run_command, warn_of_lost_lines
 from interlock.core.errors import Exit
 from interlock.core.text import count
 
@@ -26,6 +26,7 @@ def begin_command(ticket: str, run_id: str | None, root: Path | None, as_json: b
     folder = resolve_root(root)
     # Over MCP any id begins a run; here a name without a source is a slip.
     graph.known_source(folder, ticket)
+    warn_of_lost_lines(folder)
     answer = graph.Tickets(folder).begin(ticket, run_id)
     if as_json:
         print_json(answer)

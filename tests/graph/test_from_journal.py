@@ -90,7 +90,8 @@ def test_a_clone_lists_shows_explains_and_reports_runs_by_the_journal_alone(made
         assert [(row["gate"], row["passed"]) for row in there["gates"]] == [
             (row["gate"], row["passed"]) for row in here["gates"]
         ]
-    assert "state is not in this checkout" in call(clone, "explain", "CALC-1").stdout
+    blocked = json.loads(call(clone, "explain", "CALC-1", "--json").stdout)["next"][0]
+    assert ("start a new run" in blocked, "state is not in this checkout" in blocked) == (True, True)
     report = call(clone, "report", "CALC-2", "-o", "-")
     assert (report.returncode, "<!doctype html>" in report.stdout.lower(), "APPROVED" in report.stdout) == (
         0,
@@ -104,6 +105,16 @@ def test_a_clone_lists_shows_explains_and_reports_runs_by_the_journal_alone(made
 def test_a_name_that_nothing_knows_is_an_unknown_run(made: tuple[Path, Path], words: tuple[str, ...]) -> None:
     done = call(made[1], *words)
     assert (done.returncode, "NOPE-1" in done.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("name", ["CALC-2.1", "CALC-2"])
+@pytest.mark.parametrize("command", ["resume", "land", "pr", "restore", "abandon", "commit", "watch"])
+def test_what_needs_the_state_of_a_run_says_that_a_clone_has_none(
+    made: tuple[Path, Path], command: str, name: str
+) -> None:
+    done = call(made[1], command, name)
+    assert done.returncode == 2
+    assert "RUN602: the state of run CALC-2.1 is not in this checkout" in done.stderr
 
 
 def test_findings_are_at_the_line_and_column_where_a_test_failed(made: tuple[Path, Path]) -> None:

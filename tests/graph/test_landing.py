@@ -15,7 +15,7 @@ from interlock.graph.landing.work import Member, member_of
 from tests import warm
 from tests.child import git
 from tests.graph.conftest import Project
-from tests.graph.landing_project import landing_project, lines_of, run_apart
+from tests.graph.landing_project import FILES, approved_run, landing_project, lines_of, run_apart
 from tests.graph.sealed_project import write
 
 VICTIM = Path(__file__).parent / "landing_victim.py"
@@ -165,3 +165,28 @@ def test_a_verdict_on_the_same_trees_is_kept_and_a_run_that_is_held_waits(projec
     assert [row.how for row in land(root, runs[:1])] == ["again"]
     git(root, "reset", "-q", "--hard", "HEAD^")
     assert [row.how for row in land(root, runs[:1])] == ["kept"]
+
+
+def test_a_run_is_refused_where_another_branch_brought_its_own_journal(tmp_path: Path) -> None:
+    """And the ways of docs/ci.md to commit the journal, while the work lies in the checkout, work."""
+    tracked = {
+        ".gitignore": "artifacts/*\n!artifacts/interlock/\nartifacts/interlock/*\n!**/events.jsonl\n.interlock/\n"
+    }
+    project = landing_project(tmp_path / "project", FILES | tracked)
+    root, journal = project.root, "artifacts/interlock/events.jsonl"
+    (root / "C-1.toml").write_text('task_id = "C-1"\ntask = "C"\ngates_required = ["GATE-TESTS"]\nscope = ["src/**"]\n')
+    for task_id in ("A-1", "B-1"):  # main has no journal, and then one of before the run
+        run = approved_run(project, task_id, {"src/a.txt": f"{task_id}\n", f"src/{task_id}.txt": "new\n"})
+        assert f"next: `interlock land {run}`" in warm.interlock(root, "commit", run).stderr
+        git(root, "add", "-A", "src")
+        git(root, "switch", "-q", "-c", task_id, f"interlock/{run}")
+        git(root, "add", journal)
+        git(root, "commit", "-qm", "Journal")
+        assert (git(root, "status", "--porcelain"), verify_journal(root).verdict) == ("?? C-1.toml\n", "whole")
+        git(root, "switch", "-q", "main")
+        for words in (("commit", run), ("land", run), ("explain", run), ("report", run), ("run", "C-1.toml")):
+            said = warm.interlock(root, *words).stderr
+            assert f"the journal of this checkout has 0 of the 8 lines of run {run}" in said
+        git(root, "merge", "-q", task_id)
+        assert [row.how for row in land(root, [run])] == ["before"]
+        git(root, "commit", "-qam", "Landed")
