@@ -47,7 +47,9 @@ def _of(preset: str, *argv: str) -> Command:
 
 
 AGENTS: Final[Mapping[str, Agent]] = {
-    "claude": Agent(_of("claude", "claude-agent-acp"), "anthropic", "default", package="@agentclientprotocol/claude-agent-acp"),
+    "claude": Agent(
+        _of("claude", "claude-agent-acp"), "anthropic", "default", package="@agentclientprotocol/claude-agent-acp"
+    ),
     # Files are read, and commands run that write nothing, without a question.
     "codex": Agent(_of("codex", "codex-acp"), "openai", "read-only", package="@agentclientprotocol/codex-acp"),
     "copilot": Agent(

@@ -153,7 +153,8 @@ class Session(Stream):
     def _read(self, row: Mapping[str, Any]) -> None:
         method, number, params = row.get("method"), row.get("id"), object_of(row.get("params"))
         if method == "initialize":
-            message = f"{self._agent.command.argv[0]} does not speak the Agent Client Protocol: it sends back our request"
+            name = self._agent.command.argv[0]
+            message = f"{name} does not speak the Agent Client Protocol: it sends back our request"
             raise RunnerError(message, "Name a program that does, with the arguments that it needs for it.")
         if isinstance(method, str) and "id" in row:
             try:

@@ -136,7 +136,7 @@ def test_a_path_that_names_nothing_of_an_answer_is_refused(
 ) -> None:
     place.configure("jira", url=trackers.url("jira"))
     table = place.root / "interlock.toml"
-    table.write_text(re.sub(rf'(?m)^{key} = .*$', f'{key} = "{path}"', table.read_text()))
+    table.write_text(re.sub(rf"(?m)^{key} = .*$", f'{key} = "{path}"', table.read_text()))
     error = refusal(place, "jira:ABC-12")
     assert (error.code, f"`{path}`" in error.message, f"correct `{key}`" in error.fix) == ("SRC105", True, True)
 
