@@ -147,9 +147,9 @@ def judge_merge(
         except CollectorError as error:
             found = Finding(error.code, "error", gate_id, error.message, fix=error.fix)
             # Dependencies that differ stop each gate alike, and are said once.
-            told = any(row.message == error.message for gate in gates for row in gate.findings)
+            is_said = any(row.message == error.message for gate in gates for row in gate.findings)
             cases = (Case(gate_id, gate_id, "error", message=f"{error.message}\nfix: {error.fix}"),)
-            gates.append(JudgedGate(gate_id, "unable", () if told else (found,), cases, error.code))
+            gates.append(JudgedGate(gate_id, "unable", () if is_said else (found,), cases, error.code))
             continue
         # One gate that takes a file from the work judges it, and one that keeps it is decided by it.
         left = left & {*done.choice.held}
