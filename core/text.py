@@ -26,10 +26,10 @@ def _escape(char: str) -> str:
     return _SHORT.get(char) or f"\\u{{{ord(char):04X}}}"
 
 
-def shown(value: object, limit: int = 400) -> str:
-    """Return a text, or any value as Python writes it, visible: `limit` characters at most, and `…` where cut off."""
+def shown(value: object, limit: int = 400, *, keep: str = "") -> str:
+    """Return a text, or any value as Python writes it, `visible`: `limit` characters at most, and `…` where cut off."""
     # Cut before every character is looked at; the one character more tells that there was more.
-    plain = visible((value if isinstance(value, str) else _ascii(value))[: limit + 1])
+    plain = visible((value if isinstance(value, str) else _ascii(value))[: limit + 1], keep=keep)
     return plain if len(plain) <= limit else f"{plain[:limit]}…"
 
 

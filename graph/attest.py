@@ -103,8 +103,10 @@ def _ed25519(path: Path, kind: type[KeyT], read: Callable[[], object]) -> KeyT:
     with suppress(ValueError, UnsupportedAlgorithm):
         if isinstance(key := read(), kind):
             return key
-    what = "private" if kind is Ed25519PrivateKey else "public"
-    fix = "Check the passphrase, or make a key: `ssh-keygen -t ed25519 -f KEY`; KEY signs, and KEY.pub verifies."
+    what, first = "public", "Give the public key, KEY.pub"
+    if kind is Ed25519PrivateKey:
+        what, first = "private", "Check the passphrase"
+    fix = f"{first}, or make a key: `ssh-keygen -t ed25519 -f KEY`; KEY signs, and KEY.pub verifies."
     raise GraphError(f"{path} is no {what} Ed25519 key that can be read", fix, KEY)
 
 
@@ -222,7 +224,11 @@ def verify_bundle(data: bytes, commit: str, key: Any) -> Attested | Finding:
     try:
         return _proven(data, commit.lower(), key)
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError, exceptions.Error) as error:
-        message, found = "the bundle does not prove that this commit was APPROVED", f"{type(error).__name__}: {error}"
+        message, found = "the bundle does not prove that this commit was APPROVED", "it is not as Interlock writes one"
+        if isinstance(error, exceptions.VerificationError):
+            found = "it is not signed with this key"
+        elif type(error) is ValueError:  # those of this module
+            found = str(error)
         fix = "Give the full name of the commit, and the key of who signed it; else get the bundle anew from there."
         return Finding(BUNDLE, "error", commit[:12], message, found[:300], "what `interlock attest` wrote", fix)
 

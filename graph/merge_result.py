@@ -149,8 +149,10 @@ def judge_merge(
             check, done = judged_on_base(case, work.scope, work, note)
         except CollectorError as error:
             found = Finding(error.code, "error", gate_id, error.message, fix=error.fix)
+            # Dependencies that differ stop each gate alike, and are said once.
+            is_said = any(row.message == error.message for gate in gates for row in gate.findings)
             cases = (Case(gate_id, gate_id, "error", message=f"{error.message}\nfix: {error.fix}"),)
-            gates.append(JudgedGate(gate_id, "unable", (found,), cases))
+            gates.append(JudgedGate(gate_id, "unable", () if is_said else (found,), cases, error.code))
             continue
         # One gate that takes a file from the work judges it, and one that keeps it is decided by it.
         left = left & {*done.choice.held}
@@ -158,7 +160,8 @@ def judge_merge(
         kept = [*case.environment.kept.values()]
         deciding |= {path for path in changed if is_below(f"{root}/{path}", kept)}
         added |= {*done.choice.added}
-        gates.append(_judged(gate_id, done, root, ["held-out checks are not on this machine"] if blind else []))
+        said = ["held-out checks are not on this machine"] if blind else []
+        gates.append(_judged(gate_id, done, root, said, new_only=seal.new_only))
     if not gates:
         fix = f"Commit {FILE} with a command gate to the base."
         raise GraphError("the base has no sealed gate, so that nothing can be run again", fix, NO_GATES)
@@ -167,7 +170,7 @@ def judge_merge(
     return JudgedMerge((*gates,), tuple(map(_loosened, loosened)), (*rest,), (*sorted(added),))
 
 
-def _judged(gate_id: str, done: SealedRun, root: Path, said: Sequence[str]) -> JudgedGate:
+def _judged(gate_id: str, done: SealedRun, root: Path, said: Sequence[str], *, new_only: bool) -> JudgedGate:
     findings = [located(fault, root)._replace(code=FAULTS[fault.code][0]) for fault in done.faults]
     cases, refused = list[Case](), {row.field for row in findings}
     for each in done.tests.cases:
@@ -177,8 +180,12 @@ def _judged(gate_id: str, done: SealedRun, root: Path, said: Sequence[str]) -> J
             cases.append(Case(gate_id, each.id, outcome, each.file, each.message, each.seconds))
     for row in findings:
         cases.append(Case(gate_id, row.field or row.code, "failed", row.path, f"{row.message}\n{row.found}"))
+    failed = sum(each.id in refused and each.outcome not in GOOD for each in done.tests.cases)
     tests = [count(done.tests.cases, "test")] if done.tests.cases else []
-    tests += [count(done.tests.results, "finding")] if done.tests.runner == "sarif" else []
+    tests = [f"{failed} of {tests[0]} failed"] if failed else tests
+    if done.tests.runner == "sarif":
+        none_new = ", none new" if new_only and done.ok and done.tests.results else ""
+        tests.append(count(done.tests.results, "finding") + none_new)
     isolated, seconds = done.execution.level != "none", done.execution.ended.seconds
     text = "; ".join([*tests, *([] if isolated else ["without namespaces"]), *said])
     state = "passed" if done.ok else "refused"

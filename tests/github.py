@@ -190,7 +190,8 @@ def main() -> int:
         version, signed_in = state.get("version", "2.23.0"), state.get("signed_in", True)
     words = sys.argv[1:]
     if words == ["--version"]:
-        print(f"gh version {version} (2023-02-27 Debian {version}+dfsg1-1)")
+        if version:
+            print(f"gh version {version} (2023-02-27 Debian {version}+dfsg1-1)")
         return 0
     if words[:2] != ["api", "-i"] or words[2] != "-X" or len(words) not in (5, 7):
         print(f"unknown flags: {words}", file=sys.stderr)

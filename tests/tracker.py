@@ -50,6 +50,9 @@ class Tracker:
         if fault == "die":
             sys.stderr.write("out of memory, of all things\n")
             os._exit(3)
+        if fault == "crash":
+            sys.stderr.write("│ a traceback │\nKeyError: 'TRACKER_URL'\n")
+            raise KeyError("TRACKER_URL")
         if fault:
             raise ToolError(fault)
         if found is None:

@@ -14,7 +14,7 @@ from interlock.agents.ask import Answer, Ask, RunnerError
 from interlock.agents.files import files_of
 from interlock.agents.runners.acp_agents import Agent
 from interlock.agents.runners.acp_permission import scope_of
-from interlock.agents.runners.acp_session import Session
+from interlock.agents.runners.acp_session import HELLO_SECONDS, Session
 from interlock.agents.runners.command import SpentError, environment_for, last_words, watching
 from interlock.agents.runners.program_output import Stream
 from interlock.agents.usage import Limits, Price, Usage
@@ -75,6 +75,11 @@ class AcpRunner:
             stopped = Limits(seconds=seconds).spent(Usage(seconds=max(seconds, ended.seconds)))
         if stopped:
             return Answer("", usage, command.model, stopped=stopped)
+        if not session.speaks:
+            how = f"within {HELLO_SECONDS:g} s" if session.is_over else f"before it ended with status {ended.status}"
+            message = f"{name} did not answer as an agent of the Agent Client Protocol {how}{last_words(ended)}"
+            fix = "Run it by hand in this folder, and fix what it says, or name a program that speaks the protocol."
+            raise RunnerError(message, fix, usage)
         if not session.is_over:
             message = f"{name} ended with status {ended.status} in the middle of its work{last_words(ended)}"
             raise RunnerError(message, "Run it by hand in this folder, and fix what it says.", usage)

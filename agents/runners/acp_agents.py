@@ -30,6 +30,7 @@ class Agent:
         mode: The mode in which it asks before it edits; empty where that is not known.
         settings: Variables that it is given, so that it asks.
         sign_in: The method by which it is signed in; empty for none.
+        package: What it is called in npm; empty where it is not known by name.
     """
 
     command: Command
@@ -37,6 +38,7 @@ class Agent:
     mode: str = ""
     settings: Mapping[str, str] = field(default_factory=dict[str, str])
     sign_in: str = ""
+    package: str = ""
 
 
 def _of(preset: str, *argv: str) -> Command:
@@ -45,9 +47,11 @@ def _of(preset: str, *argv: str) -> Command:
 
 
 AGENTS: Final[Mapping[str, Agent]] = {
-    "claude": Agent(_of("claude", "claude-agent-acp"), "anthropic", "default"),
+    "claude": Agent(
+        _of("claude", "claude-agent-acp"), "anthropic", "default", package="@agentclientprotocol/claude-agent-acp"
+    ),
     # Files are read, and commands run that write nothing, without a question.
-    "codex": Agent(_of("codex", "codex-acp"), "openai", "read-only"),
+    "codex": Agent(_of("codex", "codex-acp"), "openai", "read-only", package="@agentclientprotocol/codex-acp"),
     "copilot": Agent(
         Command(
             ("copilot", "--acp"),
@@ -56,9 +60,13 @@ AGENTS: Final[Mapping[str, Agent]] = {
         ),
         mode="https://agentclientprotocol.com/protocol/session-modes#agent",
         settings={"COPILOT_ALLOW_ALL": ""},
+        package="@github/copilot",
     ),
     "gemini": Agent(
-        replace(_of("gemini", "gemini", "--acp"), naming=("--model", "{model}")), "google_genai", "default"
+        replace(_of("gemini", "gemini", "--acp"), naming=("--model", "{model}")),
+        "google_genai",
+        "default",
+        package="@google/gemini-cli",
     ),
     "opencode": Agent(
         Command(
@@ -71,6 +79,7 @@ AGENTS: Final[Mapping[str, Agent]] = {
         ),
         # Without it nothing is asked.
         settings={"OPENCODE_PERMISSION": '{"edit": "ask", "bash": "ask", "webfetch": "ask"}'},
+        package="opencode-ai",
     ),
 }
 """The agents that are known by name, as they were tried."""
@@ -113,6 +122,8 @@ def read_agent(table: Table, name: str, root: Path) -> Agent:
         near = "" if agent else closest(name, AGENTS)
         known = " or ".join(f'"{PREFIX}{each}"' for each in AGENTS)
         fix = f"Install {program or 'an agent'} so that it is on PATH, or write {known}."
+        if agent:
+            fix = f"Install {program} so that it is on PATH: `npm install --global {agent.package}`."
         raise table.error(
             "runner", f"there is no program `{program}`", f'Write `runner = "{PREFIX}{near}"`.' if near else fix
         )

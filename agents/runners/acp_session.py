@@ -33,6 +33,8 @@ from interlock.core.text import few, shown
 
 MAX_SESSION_BYTES: Final = 256 * 1024 * 1024
 """An agent that sends more than so much for one answer is ended."""
+HELLO_SECONDS: Final = 60.0
+"""How long a program may take to say that it speaks the protocol."""
 TURNS: Final = 4
 """How often an agent is prompted for one answer: once, and again with the reasons of what was refused."""
 
@@ -71,6 +73,7 @@ class Session(Stream):
         stopped: The limit that ended the work; empty when none did.
         is_late: Whether that was the time.
         is_over: Whether nothing more is said; it came to its end unless `stopped` is set.
+        speaks: Whether it has answered `initialize`.
         about: What the agent calls itself, and its version.
         asked: The kinds of tools that it called, each with whether it asked for permission.
     """
@@ -87,10 +90,11 @@ class Session(Stream):
         super().__init__(heard, prices, agent.command.model)
         self.provider = agent.provider
         self.stopped, self.is_late, self.is_over = "", False, False
-        self.about = ""
+        self.speaks, self.about = False, ""
         self.asked: dict[str, bool] = {}
         self._ask, self._agent, self._files = ask, agent, files
         self._permissions = Permissions(ask, files)
+        self._hello_end = time.monotonic() + HELLO_SECONDS
         self._end = time.monotonic() + seconds
         self._out, self._bytes = bytearray(), 0
         self._request, self._turn, self._session = 0, 0, ""
@@ -122,6 +126,8 @@ class Session(Stream):
         if now >= self._end and not self.stopped:
             self.is_late = True
             self.cancel("its time is up")
+        if now >= self._hello_end and not self.speaks:
+            self.is_over = True
         if now >= self._end + GRACE_SECONDS:
             self.is_over = True
         said, self._out = bytes(self._out), bytearray()
@@ -146,6 +152,10 @@ class Session(Stream):
 
     def _read(self, row: Mapping[str, Any]) -> None:
         method, number, params = row.get("method"), row.get("id"), object_of(row.get("params"))
+        if method == "initialize":
+            name = self._agent.command.argv[0]
+            message = f"{name} does not speak the Agent Client Protocol: it sends back our request"
+            raise RunnerError(message, "Name a program that does, with the arguments that it needs for it.")
         if isinstance(method, str) and "id" in row:
             try:
                 answer: dict[str, Any] = {"result": self._answer(method, params)}
@@ -161,6 +171,7 @@ class Session(Stream):
 
     def _next(self, row: Mapping[str, Any] | None) -> None:
         """Go on with the conversation: begin it, or go on with the answer to the last request."""
+        self.speaks = row is not None
         if error := object_of(None if row is None else row.get("error")):
             self.is_over = True
             if not self.stopped:

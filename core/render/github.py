@@ -24,7 +24,7 @@ def _annotation(path: str, finding: "Finding") -> str:
     place["title"] = f"{finding.code} {finding.field}".rstrip()
     quoted = {key: _data(visible(text)).replace(":", "%3A").replace(",", "%2C") for key, text in place.items()}
     properties = ",".join(f"{key}={text}" for key, text in quoted.items())
-    parts = {"found": shown(finding.found), "expected": shown(finding.expected)}
+    parts = {"found": shown(finding.found, keep="\n"), "expected": shown(finding.expected)}
     parts |= {"fix": visible(finding.fix), "source": visible(finding.source)}
     body = "\n".join((shown(finding.message), *(f"{name}: {text}" for name, text in parts.items() if text)))
     return f"::{COMMAND.get(finding.level, 'error')} {properties}::{_data(body)}\n"

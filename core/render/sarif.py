@@ -63,7 +63,7 @@ def _result(file: "Checked", at: int, finding: "Finding", index: dict[str, int])
     physical: JsonObject = {"artifactLocation": artifact}
     if finding.line:
         physical["region"] = {"startLine": finding.line} | ({"startColumn": finding.column} if finding.column else {})
-    parts = {"Found": shown(finding.found), "Expected": shown(finding.expected)}
+    parts = {"Found": shown(finding.found, keep="\n"), "Expected": shown(finding.expected)}
     parts |= {"Fix": visible(finding.fix), "Source": visible(finding.source)}
     message = "\n".join((visible(finding.message), *(f"{name}: {text}" for name, text in parts.items() if text)))
     row: JsonObject = {

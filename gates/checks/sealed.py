@@ -127,7 +127,7 @@ def located(finding: Finding, root: Path) -> Finding:
         for candidate in (*("/".join((*parts[at:], path)) for at in range(len(parts))), path):
             if (root / candidate).is_file():
                 return finding._replace(path=candidate, line=int(line), column=int(column or 0))
-    return finding._replace(path=near if "::" in finding.field or (root / near).is_file() else "")
+    return finding._replace(path=near if "::" in finding.field or (root / near).is_file() else finding.path)
 
 
 def _named(paths: Sequence[str]) -> str:

@@ -34,8 +34,10 @@ def check_program(root: Path) -> None:
     said = _run(root, "--version").output.decode("utf-8", "replace")
     number = re.search(r"gh version (\d+)\.(\d+)", said)
     if number is None or (int(number[1]), int(number[2])) < OLDEST:
-        which = f"gh {number[1]}.{number[2]}" if number else f"what is called gh, which says {shown(said, 60)},"
-        message = f"{which} is too old: {OLDEST[0]}.{OLDEST[1]} or newer is needed"
+        which = f"what is called gh names no version: it says {shown(said, 60) or 'nothing'}"
+        if number is not None:
+            which = f"gh {number[1]}.{number[2]} is too old"
+        message = f"{which}; {OLDEST[0]}.{OLDEST[1]} or newer is needed"
         raise GraphError(message, _INSTALL, SOURCE_SETUP)
 
 

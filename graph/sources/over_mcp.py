@@ -23,7 +23,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import CONNECTION_CLOSED, CallToolResult, TextContent
 
 from interlock.core.process import environment_of
-from interlock.core.text import shown, whole
+from interlock.core.text import one_line, shown, whole
 from interlock.gates.config import SourceCall, SourceConfig
 from interlock.graph.errors import SOURCE_ANSWER, SOURCE_BUSY, SOURCE_LOGIN, SOURCE_SETUP, SOURCE_UNKNOWN, GraphError
 from interlock.graph.sources.answer_path import found
@@ -36,7 +36,7 @@ MAX_BYTES: Final = 16 * 1024 * 1024
 _TRIES: Final = 3
 _PAUSE_SECONDS: Final = 1.0
 _BUSY: Final = frozenset({429, 502, 503, 504})
-_TAIL_BYTES: Final = 400
+_TAIL_CHARS: Final = 400
 
 # What the library logs about a connection is said by the errors here.
 logging.getLogger("mcp.client").addHandler(logging.NullHandler())
@@ -195,7 +195,9 @@ def _fault(
     why, again = shown(str(error), 300) or type(error).__name__, f"Try it: `interlock source show {name}:ID`."
     closed = isinstance(error, MCPError) and error.code == CONNECTION_CLOSED
     if isinstance(error, _Refused) or (isinstance(error, MCPError) and not closed and status < 400):
-        return GraphError(f"the source {name} refused: {why}", f"Do what it says. {again}", SOURCE_BUSY), None
+        unset = [each for each in source.pass_env if not environment_of([each])]
+        fix = f"Set {', '.join(unset)}, which `pass_env` names and nothing sets here." if unset else "Do what it says."
+        return GraphError(f"the source {name} refused: {why}{_last_words(said)}", f"{fix} {again}", SOURCE_BUSY), None
     if status in (401, 403):
         fix = (
             f"Put a new token into {key}." if key else f"Name the variable with it: `api_key_env` in [sources.{name}]."
@@ -212,7 +214,12 @@ def _fault(
         message = f"the server of the source {name} cannot be started or reached at {place}: {why}"
         fix = f"Correct `{'url' if source.url else 'command'}` in [sources.{name}], or start the server."
         return GraphError(message, fix, SOURCE_SETUP), None
+    return GraphError(f"the source {name} gave no answer: {why}{_last_words(said)}", again, SOURCE_BUSY), _PAUSE_SECONDS
+
+
+def _last_words(said: TextIO) -> str:
+    """Return the end of a program's error output, for a message."""
     said.seek(0)
-    last = shown(said.read()[-_TAIL_BYTES:].strip(), _TAIL_BYTES)
-    more = f"; its program said: {last}" if last else ""
-    return GraphError(f"the source {name} gave no answer: {why}{more}", again, SOURCE_BUSY), _PAUSE_SECONDS
+    # Servers of the MCP library draw a box around each traceback; the error itself is below it.
+    last = one_line(" ".join(line for line in said if not set(line) & set("╭│╰")))[-_TAIL_CHARS:]
+    return f"; its program said: {last}" if last else ""

@@ -278,7 +278,8 @@ def _scope(prepared: Prepared) -> Iterator[Finding]:
     may_be_made = len(empty) < len(patterns) or any(_may_be_made(root, item) for item in patterns)
     for pattern in empty:
         message = f"`{pattern[:200]}` matches no file."
-        fix = "Write a pattern of files, such as `src/**`; where the task is to make them, create their folder first."
+        made = "leave it as it is" if may_be_made else "create their folder first"
+        fix = f"Write a pattern of files, such as `src/**`; where the task is to make them, {made}."
         yield _fault(SCOPE, "scope", message, fix=fix, level="warning" if may_be_made else "error")
 
 

@@ -6,6 +6,7 @@ journal is read out of the commit into a folder that has nothing else, and no se
 
 import json
 import os
+import re
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -199,7 +200,8 @@ def _summary(result: Checked) -> str:
     for row in refused[:_SHOWN]:
         place = f" {_code(row.location)}" if row.path else ""
         lines += ["", f"- **{row.code}**{place} {_code(row.message)}"]
-        lines += [f"  {_code(row.found)}"] if row.found else []
+        found = [f"  {_code(line)}" for line in row.found.splitlines() if line.strip()]
+        lines += ["\\\n".join(found)] if found else []
         lines += [f"  Fix: {_code(row.fix)}"] if row.fix else []
     lines += ["", f"And {len(refused) - _SHOWN} more."] if len(refused) > _SHOWN else []
     if result.approved is not None:
@@ -213,4 +215,9 @@ def _summary(result: Checked) -> str:
 
 def _code(text: str) -> str:
     """Return text as a code span that ends where it ends, in a table too."""
-    return f"`{visible(text[:500]).replace('`', chr(39)).replace('|', '¦')}`"
+    text = visible(text[:500]).replace("|", "¦")
+    if "`" not in text:
+        return f"`{text}`"
+    # A code span ends at as many backticks as it began with.
+    mark = "`" * (max(map(len, re.findall("`+", text))) + 1)
+    return f"{mark} {text} {mark}"

@@ -34,7 +34,7 @@ def doctor_command(
     named. Agents of the Agent Client Protocol that the configuration names are tried as well, each with a few calls of
     its own model: what they ask before they act, and what is there although they were told no.
 
-    Exit codes: 0 all is well or could be better, 1 something does not work, or does not refuse.
+    Exit codes: 0 all is well or could be better, 1 something does not work, does not refuse, or cannot be tried.
     """
     home, wanted = resolve_root(root), asked(form, as_json=as_json)
     where = scene(home)
@@ -43,6 +43,7 @@ def doctor_command(
     proofs = prove(home, os.environ) if proving else []
     tried = prove_agents(home, agents) if proving else []
     failed = any(finding.verdict == "fail" for _, finding in found) or not all(proof.refused for proof in proofs)
+    failed = failed or any(row.problem for row in tried)
     data = _data(home, found, proofs, ok=not failed, proving=proving)
     data |= {"agents": [asdict(row) for row in tried]} if tried else {}
 
@@ -53,10 +54,12 @@ def doctor_command(
             if tried:
                 _show_agents(tried)
 
-    report(_findings(found, proofs), wanted, home, data, text, code=Exit.REFUSED if failed else Exit.GOOD)
+    report(_findings(found, proofs, tried), wanted, home, data, text, code=Exit.REFUSED if failed else Exit.GOOD)
 
 
-def _findings(found: Sequence[tuple[Check, Report]], proofs: Sequence[Proof]) -> Iterator[Finding]:
+def _findings(
+    found: Sequence[tuple[Check, Report]], proofs: Sequence[Proof], tried: Sequence[AgentProof]
+) -> Iterator[Finding]:
     """Yield what does not work, and each way in that is open; the code is the name of the check."""
     for check, row in found:
         if row.verdict != "ok":
@@ -65,6 +68,10 @@ def _findings(found: Sequence[tuple[Check, Report]], proofs: Sequence[Proof]) ->
     for row in proofs:
         if not row.refused:
             yield Finding("open", "error", row.name, "A conflict is not refused.", row.found, "a refusal", row.fix)
+    for agent in tried:
+        if agent.problem:
+            fix = "Correct `runner` in its table, or what it says."
+            yield Finding("agents", "error", agent.agent, "It cannot be tried.", agent.problem, "an answer", fix)
 
 
 def _data(

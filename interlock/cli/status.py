@@ -221,7 +221,7 @@ def explain_command(run: str | None, every: bool, root: Path | None, as_json: bo
         rows_of_run = graph.findings_of(folder, in_journal) if every or wanted in OF_SERVICES else []
         if every:
             data["findings"] = [row.to_json() | {"path": row.path} for row in rows_of_run]
-            text += "\nfindings:"
+            text += "\nfindings:" if rows_of_run else "\nfindings: none"
         explained.append((data, text, rows_of_run))
         found += rows_of_run
 

@@ -187,8 +187,11 @@ def test_an_agent_that_is_known_is_found_by_its_program(
     monkeypatch.setenv("PATH", str(tmp_path))
     assert isinstance(make_runner("builder", {"runner": f"acp:{name}", "model": "m"}, root=tmp_path), AcpRunner)
     program.unlink()
-    with raises_with(AgentConfigError, f"Install {program.name}", code="AGT901"):
+    package = AGENTS[name].package
+    with raises_with(AgentConfigError, f"Install {program.name}", f"npm install --global {package}`", code="AGT901"):
         make_runner("builder", {"runner": f"acp:{name}"}, root=tmp_path)
+    docs = Path(__file__).parents[2] / "docs" / "agents.md"
+    assert f"`{package}`" in docs.read_text("utf-8")
 
 
 # -- what an agent is told no to ---------------------------------------------------------------------------------------
@@ -437,6 +440,16 @@ def test_an_agent_that_does_not_stop_is_ended(tmp_path: Path, script: str) -> No
 
 
 @pytest.mark.usefixtures("quick")
+def test_a_program_that_never_answers_is_ended_long_before_its_time_is_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (session_module, runner_module):
+        monkeypatch.setattr(module, "HELLO_SECONDS", 0.3)
+    with raises_with(RunnerError, said="did not answer as an agent of the Agent Client Protocol within 0.3 s"):
+        agent(tmp_path, "import time; time.sleep(600)")(ask(tmp_path))
+
+
+@pytest.mark.usefixtures("quick")
 def test_no_process_of_an_agent_is_left_though_it_works_in_a_second_one(tmp_path: Path) -> None:
     """As Gemini CLI: the program starts itself anew and waits for that one, which is not the process we started."""
     script = """
@@ -461,8 +474,9 @@ FAILURES: list[tuple[str, str]] = [
     ("start(); send(id=given['id'], error={'code': -32603, 'message': 'the model is away'})", "the model is away"),
     ("start(); print('boom', file=sys.stderr); sys.exit(3)", "status 3 in the middle of its work. It said: boom"),
     ("start(); say('half'); os.kill(os.getpid(), 11)", "status -11 in the middle"),
-    ("sys.exit(0)", "status 0 in the middle"),
-    ("print('usage: agent'); sys.exit(2)", "status 2 in the middle"),
+    ("sys.exit(0)", "agent of the Agent Client Protocol before it ended with status 0"),
+    ("print('usage: agent'); sys.exit(2)", "before it ended with status 2"),
+    ("while line := sys.stdin.buffer.readline(): raw(line)", "does not speak the Agent Client Protocol"),
 ]
 
 

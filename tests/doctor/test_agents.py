@@ -75,5 +75,7 @@ def test_the_table_is_printed_and_is_json_too(tmp_path: Path, monkeypatch: pytes
     lines = [line.split() for line in done.output.splitlines() if line.startswith("  acp:")]
     assert lines[0] == ["acp:gemini", "fake", "7", "asks", "asks", "held", "nothing"]
     assert lines[1][:3] == ["acp:no-such-agent", "not", "tried"]
+    form = CliRunner().invoke(interlock, [*words[:3], "--agent", "acp:x y", "--format", "github"])
+    assert (form.exit_code, "::error title=agents acp%3Ax y::" in form.output) == (1, True)
     rows = json.loads(CliRunner().invoke(interlock, [*words, "--json"]).output)["agents"]
     assert rows[0]["before_editing"] == "asks"

@@ -147,6 +147,12 @@ def test_sarif_writes_an_absolute_path_as_a_file_address():
     assert run["artifacts"][0]["location"]["uri"] == "file:///tmp/a%20b.md"
 
 
+def test_services_get_the_line_breaks_of_what_was_found():
+    one = result("a.md", Finding("ENV301", "error", "STATUS", "m", "a\nb\x1b"))
+    assert "\nFound: a\nb\\u{001B}" in sarif(one)["runs"][0]["results"][0]["message"]["text"]
+    assert "found: a%0Ab\\u{001B}" in render_results([one], "github")
+
+
 def test_github_annotations_escape_what_would_end_them():
     first, second, third = render_results([BAD], "github").splitlines()
     assert first.startswith("::error file=docs/my answer%2C1%25.md,line=1,col=9,title=ENV301 STATUS::`DONE` is")

@@ -8,6 +8,7 @@ from subprocess import CompletedProcess
 import pytest
 
 from interlock.core.render import Case, render_cases
+from interlock.graph import findings_of
 from interlock.graph.task.task import task_from_mapping
 from interlock.journal import Journal
 from tests import warm
@@ -128,6 +129,7 @@ def test_findings_are_at_the_line_and_column_where_a_test_failed(made: tuple[Pat
     sarif = json.loads(call(clone, "explain", "CALC-1", "--format", "sarif").stdout)["runs"][0]["results"]
     regions = [row["locations"][0]["physicalLocation"]["region"] for row in sarif if row["ruleId"] == "EVD574"]
     assert {"startLine": 11, "startColumn": 9} in regions
+    assert "\nfindings: none\n" in call(clone, "explain", "CALC-2", "--all").stdout
     text = call(clone, "explain", "--all").stdout
     assert "src/calc.py:3:12: error EVD574 tests.test_calc.TestCalc.test_half" in text
     assert text.index("CALC-1.1: BLOCKED") < text.index("CALC-2.1: APPROVED")
@@ -149,6 +151,29 @@ def test_the_gate_command_is_at_the_same_places(made: tuple[Path, Path], tmp_pat
     assert (done.returncode, "file=src/calc.py,line=3,col=12," in done.stdout) == (1, True)
 
 
+def test_the_summary_of_ci_counts_what_failed_and_what_is_new(made: tuple[Path, Path], tmp_path: Path) -> None:
+    clone = tmp_path / "clone"
+    git(tmp_path, "clone", "-q", str(made[0]), str(clone))
+    (clone / ".venv").symlink_to(environment())
+    run = {"tool": {"driver": {"name": "t"}}, "results": [{"ruleId": "R1", "message": {"text": "old"}}]}
+    report = json.dumps({"version": "2.1.0", "runs": [run]})
+    more = "from src.calc import double\n\ndef test_list():\n    assert [double(1)] == [2]\n"
+    lint = '[gates.GATE-LINT]\ncommand = ["cp", "lint.json", "out.sarif"]\nsarif = "out.sarif"\nnew_only = true\n'
+    text = (clone / "interlock.toml").read_text().replace(json.dumps(COMMAND), '[".venv/bin/pytest", "-q"]')
+    write(
+        clone,
+        {"lint.json": report, "tests/test_list.py": more, "interlock.toml": f'{text}{lint}product = ["src/**"]\n'},
+    )
+    git(clone, "add", "-A")
+    git(clone, "commit", "-qm", "Lint")
+    write(clone, {"src/calc.py": RIGHT["src/calc.py"].replace("* 2", "+ 2")})
+    git(clone, "commit", "-qam", "Work")
+    summary = call(clone, "ci", "--base", "HEAD^").stdout
+    assert "| `GATE-TESTS` | refused | 2 of 3 tests failed" in summary, summary
+    assert "| `GATE-LINT` | passed | 1 finding, none new" in summary, summary
+    assert "AssertionError: assert [3] == [2]`\\\n  `" in summary, summary
+
+
 def test_junit_holds_any_text_and_counts_what_it_holds() -> None:
     cases = [Case("GATE\x00", "a\n<b>", "passed"), Case("GATE\x00", "c", "failed", "a.py", "one\x1b\ntwo", 1.5)]
     top = ET.fromstring(
@@ -160,6 +185,14 @@ def test_junit_holds_any_text_and_counts_what_it_holds() -> None:
     assert [node.tag for case in top.iter("testcase") for node in case] == ["failure", "skipped", "error"]
     assert next(iter(first.iter("failure"))).text == "one\\u{001B}\ntwo"
     assert 'tests="0"' in render_cases([])
+
+
+def test_a_note_about_files_is_at_the_first_of_them(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "artifacts/interlock/events.jsonl")
+    row = {"code": "EVD599", "level": "note", "message": "G: new files", "found": "docs/a.md; docs/b.md"}
+    journal.append("X-1.1", "a", "evidence", {"gate": "G", "ok": True, "findings": [row], "files": []})
+    (found,) = findings_of(tmp_path, "X-1.1")
+    assert found.path == "docs/a.md"
 
 
 def test_lines_of_another_form_are_no_defect(tmp_path: Path) -> None:

@@ -77,6 +77,7 @@ SCOPES: dict[str, tuple[list[str], list[tuple[str, str]]]] = {
     "files": (["src/**"], []),
     "nothing and no folder": (["lib/**"], [("error", "RUN623")]),
     "an empty folder": (["empty/**"], [("warning", "RUN623")]),
+    "a new file": (["new.py"], [("warning", "RUN623")]),
     "beside files": (["src/**", "lib/**"], [("warning", "RUN623")]),
     "the name of a folder alone": (["src"], [("error", "RUN623")]),
 }
@@ -89,6 +90,8 @@ def test_a_scope_that_matches_nothing_is_an_error_where_its_folders_are_missing_
     (plain / "empty").mkdir()
     (plain / "task.toml").write_text(TASK.replace('["src/**"]', json.dumps(scope)))
     assert faults(plain) == expected
+    fixes = [item.fix for item in preflight(prepare(plain, load_task(plain / "task.toml")))]
+    assert ["create their folder" in fix for fix in fixes] == [level == "error" for level, _ in expected]
 
 
 def test_findings_are_printed_for_services_and_one_form_alone_is_asked_for(plain: Path) -> None:

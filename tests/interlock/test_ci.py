@@ -230,6 +230,7 @@ def test_a_fork_needs_no_token_and_cannot_weaken_what_judges_it(service: Service
     assert (done.result["unjudged"], done.result["added"]) == (["notes.txt"], ["docs.md"])
     assert ET.parse(done.reports / "junit.xml").getroot().get("failures") == "1"
     assert "## Interlock: refused" in done.summary
+    assert "passes `--may-change 'tests/check.sh'`. ``" in done.summary
     assert not Path("/tmp/owned").exists()
     assert HOSTILE not in done.summary + done.out
     # The repository of the fork may be gone, and a person may let the tests change.

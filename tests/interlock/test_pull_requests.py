@@ -390,6 +390,7 @@ HISTORIES: dict[str, Sequence[Step]] = {
     ],
     "not signed in": [on_github(signed_in=False), pr(2, error="SRC102", fix="gh auth login")],
     "too old": [on_github(version="1.14.0"), pr(2, error="2.0 or newer", fix="Install it")],
+    "another program": [on_github(version=""), pr(2, error="names no version: it says nothing", fix="Install it")],
     "no gh": [no_gh, pr(2, error="not on PATH", fix="gh auth login")],
 }
 

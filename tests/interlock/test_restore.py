@@ -165,7 +165,8 @@ def test_dependencies_that_changed_are_a_question_until_a_person_trusts_them(tmp
         {
             "task.toml": 'task_id = "CALC-1"\ntask = "Fix it"\ngates_required = ["GATE-TESTS"]\nscope = ["src/**"]\n',
             "interlock.toml": '[roles.builder]\nkind = "build"\n[agents.builder]\nrunner = "remote"\n'
-            f'[gates.GATE-TESTS]\ncommand = [".venv/bin/pytest", "-q"]\nkeep = ["{environment}"]\n',
+            f'[gates.GATE-TESTS]\ncommand = [".venv/bin/pytest", "-q"]\nkeep = ["{environment}"]\n'
+            f'[gates.GATE-LINT]\ncommand = ["true"]\nkeep = ["{environment}"]\n',
         },
     )
     assert warm.interlock(made.root, "check", "task.toml").returncode == 0
@@ -173,5 +174,9 @@ def test_dependencies_that_changed_are_a_question_until_a_person_trusts_them(tmp
     pytest_package.write_text(pytest_package.read_text() + "# changed\n")
     refused = warm.interlock(made.root, "check", "task.toml")
     assert (refused.returncode, "SEAL201" in refused.stdout, "`interlock trust`" in refused.stdout) == (2, True, True)
+    git(made.root, "add", "interlock.toml")
+    git(made.root, "commit", "-qm", "Settings")
+    summary = warm.interlock(made.root, "ci", "--base", "HEAD").stdout
+    assert (summary.count("**SEAL201**"), summary.count("| unable | SEAL201 |")) == (1, 2), summary
     assert f"accepted {environment}\n" in interlock(made.root, "trust")
     assert warm.interlock(made.root, "check", "task.toml").returncode == 0

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from interlock.gates.config import load_config
 from interlock.gates.errors import ConfigError
 from interlock.graph.errors import GraphError
-from interlock.graph.sources.answer_path import found
+from interlock.graph.sources.answer_path import found, is_named
 from interlock.graph.sources.over_mcp import filled
 from interlock.graph.sources.ticket import fetch
 from tests.graph.sources.conftest import KEY, TICKETS, Place, Trackers
@@ -115,6 +116,38 @@ def test_a_program_that_dies_is_started_again_and_its_last_words_are_said(place:
     assert (error.code, "out of memory, of all things" in error.message) == ("SRC104", True)
 
 
+def test_a_tool_that_breaks_is_said_with_the_words_of_its_program_and_the_variable_that_is_not_set(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place.configure("jira")
+    place.set(tool_faults=["crash"] * 2)
+    error = refusal(place, "jira:ABC-12")
+    assert error.message.endswith("Error executing tool jira_get_issue; its program said: KeyError: 'TRACKER_URL'")
+    assert error.fix.startswith("Do what it says.")
+    monkeypatch.delenv("TRACKER_URL", raising=False)
+    table = place.root / "interlock.toml"
+    table.write_text(table.read_text().replace('["PYTHONPATH"]', '["PYTHONPATH", "TRACKER_URL"]'))
+    assert "Set TRACKER_URL, which `pass_env` names" in refusal(place, "jira:ABC-12").fix
+
+
+@each_row(("key", "path"), [("text", "descripton"), ("text", "status.body"), ("id", "kee")])
+def test_a_path_that_names_nothing_of_an_answer_is_refused(
+    place: Place, trackers: Trackers, key: str, path: str
+) -> None:
+    place.configure("jira", url=trackers.url("jira"))
+    table = place.root / "interlock.toml"
+    table.write_text(re.sub(rf"(?m)^{key} = .*$", f'{key} = "{path}"', table.read_text()))
+    error = refusal(place, "jira:ABC-12")
+    assert (error.code, f"`{path}`" in error.message, f"correct `{key}`" in error.fix) == ("SRC105", True, True)
+
+
+@pytest.mark.parametrize("text", [None, ""])
+def test_a_ticket_without_a_text_is_fetched(place: Place, trackers: Trackers, text: str | None) -> None:
+    place.configure("jira", url=trackers.url("jira"))
+    place.set(tickets={"ABC-12": {"title": "Greet", "text": text}})
+    assert fetch(place.root, "jira:ABC-12").text == ""
+
+
 def test_a_server_that_is_not_there_is_said(place: Place) -> None:
     place.configure("jira", url="http://127.0.0.1:9/mcp")
     assert refusal(place, "jira:ABC-12").code == "SRC101"
@@ -152,6 +185,7 @@ def test_keys_of_the_environment_that_a_ticket_holds_are_taken_out(
         ("list[9].x", []),
         ("a.b.c", []),
         ("none", []),
+        ("none.x", []),
         ("nothing", []),
         ("deep[1][0]", [3]),
     ],
@@ -159,6 +193,7 @@ def test_keys_of_the_environment_that_a_ticket_holds_are_taken_out(
 def test_a_path_finds_what_an_answer_has_there(path: str, values: list[Any]) -> None:
     data = {"a": {"b": 1}, "list": [{"x": 1}, {"x": 2}], "none": None, "deep": [[1], [3]]}
     assert list(found(data, path)) == values
+    assert is_named(data, path) == (path not in ("a.b.c", "nothing"))
 
 
 def test_what_is_put_into_arguments_is_not_looked_through_again() -> None:
