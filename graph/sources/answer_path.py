@@ -19,13 +19,3 @@ def found(data: Any, path: str) -> Iterator[Any]:
             yield from found(each, rest)
         elif each is not None:
             yield each
-
-
-def is_named(data: Any, path: str) -> bool:
-    """Return whether an answer has the names of a path; what is there may be null, or a list without entries."""
-    owner, _, last = path.rpartition(".")
-    owners = [*found(data, owner)] if owner else [data]
-    if not owners:
-        return is_named(data, owner)
-    name = last.partition("[")[0]
-    return not name or any(isinstance(each, Mapping) and name in each for each in owners)

@@ -13,7 +13,7 @@ from interlock.core.text import one_line, shown
 from interlock.gates.config import SourceCall, SourceConfig, load_config
 from interlock.graph.errors import SOURCE_ANSWER, SOURCE_SETUP, SOURCE_UNKNOWN, GraphError
 from interlock.graph.sources import github
-from interlock.graph.sources.answer_path import found, is_named
+from interlock.graph.sources.answer_path import found
 from interlock.redaction import redactor_for
 
 MAX_TITLE_CHARS: Final = 300
@@ -111,11 +111,6 @@ def fetch(root: Path, name: str) -> Fetched:
     if paths["title"] and not values["title"]:
         fix = f"`interlock source show {name} --raw` prints the answer; correct `title` in [sources.{source}]."
         raise GraphError(f"the answer of {source} has nothing at `{paths['title']}`", fix, SOURCE_ANSWER)
-    for key in ("id", "text"):
-        if paths[key] and not any(is_named(page, paths[key]) for page in pages):
-            fix = f"`interlock source show {name} --raw` prints the answer; correct `{key}` in [sources.{source}]"
-            fix += ", or write a text into the ticket." if key == "text" else "."
-            raise GraphError(f"the answer of {source} has nothing at `{paths[key]}`", fix, SOURCE_ANSWER)
     asked = name.partition(":")[2]
     return Fetched(
         source,

@@ -92,6 +92,9 @@ def show_ticket(ticket: str, raw: bool, root: Path | None, as_json: bool) -> Non
     click.echo(found.quoted())
     about = f"state {found.state or 'unknown'}, {count(len(found.text), 'character')}, sha256:{found.sha256}"
     click.echo(f"{found.name}: {about}", err=True)
+    if not found.text:
+        where = f"`text` in [sources.{found.source}] does not lead to it: --raw prints the answer"
+        click.echo(f"warning: the ticket has no text, or {where}.", err=True)
 
 
 @source_command.command("comment")
