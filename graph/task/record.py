@@ -84,16 +84,21 @@ def _undelivered(journal: Journal, task: Task, run_id: str) -> str:
     What that run left in the files is work of the task: a new run may deliver it without a further change. A run that
     began with such work itself passes on where that began. Empty when there is none, or its scope was another one.
     """
-    number = int(run_id.rpartition(".")[2])
-    earlier = (list(journal.entries(f"{task.task_id}.{each}")) for each in range(number - 1, 0, -1))
-    newest = next(filter(None, earlier), None)
-    moves = [entry.data for entry in newest or () if entry.type == "status"]
+    newest: Entry | None = None
+    moves: list[Mapping[str, Any]] = []
+    for entry in journal.entries():
+        if entry.run == run_id:
+            continue
+        if entry.type == "run_started" and entry.data.get("task", {}).get("task_id") == task.task_id:
+            # The run that began last is the newest; what older ones still write is not among its moves.
+            newest, moves = entry, []
+        elif newest is not None and entry.run == newest.run and entry.type == "status":
+            moves.append(entry.data)
     if newest is None or not moves or moves[-1]["to"] == "APPROVED":
         return ""
-    begun = newest[0].data
-    if begun["task"]["scope"] != list(task.scope):
+    if newest.data["task"]["scope"] != list(task.scope):
         return ""
-    return str(begun.get("origin") or moves[0]["tree"])
+    return str(newest.data.get("origin") or moves[0]["tree"])
 
 
 def set_aside(root: Path, task_id: str, attempt: int, run_id: str) -> None:
