@@ -121,9 +121,11 @@ def run(
 
 
 def refusal(checkout: str | os.PathLike[str]) -> str:
-    """Return why git reads nothing of a checkout, such as that another user owns it; empty where it reads it."""
-    done = run(checkout, ("rev-parse", "--git-dir"), "sealed")
-    return "" if done.status == 0 else done.why.partition("\n")[0].removeprefix("fatal: ")
+    """Return why git does not read a checkout of another user; empty where it reads it, or there is none."""
+    ask = ("rev-parse", "--git-dir")
+    done = run(checkout, ask, "sealed")
+    is_refused = done.status != 0 and run(checkout, ("-c", "safe.directory=*", *ask), "sealed").status == 0
+    return done.why.partition("\n")[0].removeprefix("fatal: ") if is_refused else ""
 
 
 OWNED: Final = 'Have the user who runs Interlock own the files, `.git` included: chown -R "$(id -u)" .'

@@ -18,7 +18,7 @@ from benchmarks.many_machines.world import TIMEOUT_SECONDS, World
 from interlock.graph.team.schema import set_up
 from tests.postgres import Server
 
-TEMPLATE: Final = "with_tables"
+TEMPLATE: Final = "of_worlds"
 SETTLE_SECONDS: Final = 180.0
 _DISK: Final = "100m"
 

@@ -110,8 +110,8 @@ def list_runs(root: Path, kind: Kind) -> list[str]:
 
 
 def runs_of(root: Path, kind: Kind, name: str) -> list[str]:
-    """Return the runs of a task or ticket, the newest first; a ticket's whose file cannot be read goes by its id."""
-    return _by_age(folder for folder in _folders(root, kind) if _name(folder, kind) == name)[::-1]
+    """Return the runs of a task or ticket, the newest first; one whose file cannot be read goes by its id."""
+    return _by_age(folder for folder in _folders(root, kind) if _name(folder) == name)[::-1]
 
 
 def find_run(root: Path, kind: Kind, name: str) -> str | None:
@@ -143,12 +143,10 @@ def _by_age(folders: Iterator[Path]) -> list[str]:
     return [run for *_, run in sorted((made(folder), len(folder.name), folder.name) for folder in folders)]
 
 
-def _name(folder: Path, kind: Kind) -> str:
-    if kind == "runs":
-        return folder.name.rpartition(".")[0]
+def _name(folder: Path) -> str:
     try:
         begun = cast("dict[str, Any]", json.loads((folder / BEGIN).read_bytes()))
-        return str(begun["ticket_id"])
+        return str(begun["task"]["task_id"] if "task" in begun else begun["ticket_id"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return folder.name.rpartition(".")[0]
 

@@ -173,11 +173,17 @@ def test_the_one_build_role_of_a_task_hands_over_in_its_agent_file_too(tmp_path:
     assert "# Build agent" in text
 
 
-def test_a_task_is_found_by_its_newest_run(approved: Path, tmp_path: Path) -> None:
+def test_a_task_is_found_whose_runs_bear_other_names(approved: Path, tmp_path: Path) -> None:
     frozen = (approved / ".interlock/runs/HELLO-001.1/run.json").read_text()
-    for name in ("HELLO-001.9", "HELLO-001.10", "HELLO-002.1"):
-        put(tmp_path, f".interlock/runs/{name}/run.json", frozen.replace("HELLO-001", name.partition(".")[0]))
-    assert data(interlock(tmp_path, "explain", "HELLO-001", "--json"))["run_id"] == "HELLO-001.10"
+    other = frozen.replace('"task_id": "HELLO-001"', '"task_id": "HELLO-002"')
+    assert other != frozen
+    rows = [("older", frozen), ("newer", frozen), ("of another task", other), ("damaged", frozen[:-9])]
+
+    for at, (name, text) in enumerate(rows, 2):
+        folder = f".interlock/runs/{name.replace(' ', '-')}"
+        put(tmp_path, f"{folder}/run.json", text)
+        put(tmp_path, f"{folder}/made", str(at))
+    assert data(interlock(tmp_path, "explain", "HELLO-001", "--json"))["run_id"] == "newer"
     assert interlock(tmp_path, "explain", "HELLO").returncode == 2
 
 
