@@ -19,7 +19,7 @@ from interlock.graph.task.explain import Wait, waits_of
 from interlock.graph.task.progress import agent_text, agents_at_work
 from interlock.graph.task.runs import Graphs, view_run
 from interlock.graph.task.scope_leases import waited_for
-from interlock.graph.task.store import RunStore
+from interlock.graph.task.store import RunStore, journal_alone
 from interlock.graph.task.view import RunView
 from interlock.reservations import Reservations, drain_events, identity, key_of, open_reservations, place
 from interlock.reservations.answers import StatusAnswer
@@ -77,6 +77,9 @@ class Board:
         known = self._views.get(run_id)
         if known is not None and known[0] == stamp:
             return known[1]
+        # Which of many runs the journal alone has is known here; to search for each of them takes minutes.
+        if row is not None and not RunStore(self.root, run_id).exists():
+            raise journal_alone(run_id)
         view = view_run(run_id, root=self.root, graphs=self._graphs)
         self._views[run_id] = stamp, view
         return view

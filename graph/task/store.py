@@ -298,11 +298,16 @@ def no_task_run(root: Path, name: str, ticket_run: str | None = None) -> Unknown
         for run in reversed(journal_of(root).runs()):
             known = run.removeprefix(journal_run(""))
             if not is_beside(run) and name in (run, known, known.rpartition(".")[0]):
-                return UnknownRunError(
-                    f"the state of run {known} is not in this checkout, which has its journal alone",
-                    f"`interlock explain {known}` says how it stands. Go on where it was begun, or begin a new run.",
-                )
+                return journal_alone(known)
     return UnknownRunError(f"there is no run or task `{name}` below {root}", "`interlock status` lists the runs.")
+
+
+def journal_alone(run_id: str) -> UnknownRunError:
+    """Return the error for a run of which a checkout has the lines of the journal, and no folder."""
+    return UnknownRunError(
+        f"the state of run {run_id} is not in this checkout, which has its journal alone",
+        f"`interlock explain {run_id}` says how it stands. Go on where it was begun, or begin a new run.",
+    )
 
 
 def create_next(root: Path, task: Task, policy: Policy) -> str:
