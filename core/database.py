@@ -97,7 +97,7 @@ class DatabaseError(InterlockError):
 
     @classmethod
     def of(cls, code: str, message: str) -> "DatabaseError":
-        """Return the error with a code of `CODES`, and what to do as it stands there."""
+        """Return the error with a code of `CODES`, and the remedy that the code has."""
         return cls(message, CODES[code].remedy, code)
 
 

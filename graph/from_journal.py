@@ -8,7 +8,7 @@ import json
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, cast
 
 from interlock.core.finding import Finding
 from interlock.envelope.protocol import STATUS_MEANING
@@ -142,10 +142,6 @@ def _next(row: Row) -> str:
     return "Go on where it was begun: its state is not in this checkout, which has its journal alone."
 
 
-_OF_FILES: Final = ("EVD590", "EVD591", "EVD593", "EVD599")
-"""The notes of sealed gates whose `found` is a list of files; the first of them is where the note is."""
-
-
 def findings_of(root: Path, name: str) -> list[Finding]:
     """Return all that was found last about a run: by each gate, with failed tests at their places, and by the rules.
 
@@ -187,9 +183,7 @@ def _of_gate(gate: str, row: Mapping[str, Any]) -> Finding:
         if mark and message.startswith(before) and message.endswith(after):
             field = message[len(before) : len(message) - len(after)]
     rule = BY_CODE.get(row["code"])
-    found = row.get("found", "")
-    path = found.partition("; ")[0] if row["code"] in _OF_FILES else ""
-    return Finding(row["code"], row["level"], field, message, found, fix=rule.remedy if rule else "", path=path)
+    return Finding(row["code"], row["level"], field, message, row.get("found", ""), fix=rule.remedy if rule else "")
 
 
 def _failed(root: Path, data: Mapping[str, Any]) -> Iterator[Finding]:

@@ -187,13 +187,6 @@ def test_junit_holds_any_text_and_counts_what_it_holds() -> None:
     assert 'tests="0"' in render_cases([])
 
 
-def test_a_note_about_files_is_at_the_first_of_them(tmp_path: Path) -> None:
-    journal = Journal(tmp_path / "artifacts/interlock/events.jsonl")
-    row = {"code": "EVD599", "level": "note", "message": "G: new files", "found": "docs/a.md; docs/b.md"}
-    journal.append("X-1.1", "a", "evidence", {"gate": "G", "ok": True, "findings": [row], "files": []})
-    (found,) = findings_of(tmp_path, "X-1.1")
-    assert found.path == "docs/a.md"
-
 
 def test_lines_of_another_form_are_no_defect(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "artifacts/interlock/events.jsonl")
