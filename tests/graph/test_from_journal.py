@@ -8,7 +8,6 @@ from subprocess import CompletedProcess
 import pytest
 
 from interlock.core.render import Case, render_cases
-from interlock.graph import findings_of
 from interlock.graph.task.task import task_from_mapping
 from interlock.journal import Journal
 from tests import warm
@@ -185,7 +184,6 @@ def test_junit_holds_any_text_and_counts_what_it_holds() -> None:
     assert [node.tag for case in top.iter("testcase") for node in case] == ["failure", "skipped", "error"]
     assert next(iter(first.iter("failure"))).text == "one\\u{001B}\ntwo"
     assert 'tests="0"' in render_cases([])
-
 
 
 def test_lines_of_another_form_are_no_defect(tmp_path: Path) -> None:
