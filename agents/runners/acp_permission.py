@@ -15,8 +15,8 @@ from interlock.agents.files import ScopedFiles
 from interlock.agents.runners.presets import command_lines
 from interlock.agents.runners.program_output import object_of, objects_of
 
-_SERVER: Final = "interlock"
-"""The name of our MCP server where a client has it; the titles of its tools have it in them."""
+SERVER: Final = "interlock"
+"""The name of our MCP server in a session; the titles of its tools have it in them."""
 
 _READS: Final = frozenset({"read", "search", "think"})
 _EDITS: Final = frozenset({"edit", "delete", "move"})
@@ -55,7 +55,7 @@ class Permissions:
             return self.command([line, *cast("list[object]", words)] if words and isinstance(words, list) else line)
         words = "".join(char if char.isalnum() else " " for char in str(title)).split()
         # A tool of a server has no kind of its own; the address of a page may have our name in it, too.
-        is_ours = _SERVER in words and kind in ("other", "None")
+        is_ours = SERVER in words and kind in ("other", "None")
         return [] if is_ours else [refusal_row("AGT923", kind, title)]
 
     def change(self, path: str) -> list[Mapping[str, Any]]:

@@ -13,6 +13,7 @@ is no request that is known here gets an error.
 """
 
 import json
+import sys
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping
 from math import inf
@@ -25,7 +26,7 @@ from interlock.agents.files import ScopedFiles
 from interlock.agents.quoting import bullets
 from interlock.agents.readable_files import MAX_LINES
 from interlock.agents.runners.acp_agents import Agent
-from interlock.agents.runners.acp_permission import Permissions
+from interlock.agents.runners.acp_permission import SERVER, Permissions
 from interlock.agents.runners.program_output import Stream, number_of, object_of, objects_of
 from interlock.agents.usage import Price, Usage
 from interlock.core.process import GRACE_SECONDS, MAX_OUTPUT_BYTES
@@ -198,7 +199,7 @@ class Session(Stream):
         self.about = shown(f"{says.get('title') or says.get('name') or ''} {says.get('version') or ''}".strip())
         if self._agent.sign_in:
             yield "authenticate", {"methodId": self._agent.sign_in}
-        session = yield "session/new", {"cwd": self._ask.root, "mcpServers": []}
+        session = yield "session/new", {"cwd": self._ask.root, "mcpServers": [_server(self._ask)]}
         self._session = str(session.get("sessionId") or "")
         if not self._session:
             raise RunnerError("the agent answers session/new without a session", "Use another version of the agent.")
@@ -366,6 +367,15 @@ class Session(Stream):
         """Report a refusal, and return it with its reason."""
         self.doing = f"refused: {kind} {row['place']} ({row['code']})"
         return f"{kind} {row['place']}: {_reason(row)}"
+
+
+def _server(ask: Ask) -> dict[str, Any]:
+    """Return our MCP server: an answer can be checked there and, in a shared checkout, files of others be asked for."""
+    toolsets = "envelope,reservations" if ask.agent and ask.sandbox is None else "envelope"
+    words = ["-P", "-m", "interlock", "mcp", "--toolsets", toolsets, "--root", ask.root]
+    named = {**ask.environment, **ask.own_mark}
+    env = [{"name": name, "value": value} for name, value in named.items()]
+    return {"name": SERVER, "command": sys.executable, "args": words, "env": env}
 
 
 def _option(options: list[dict[str, Any]], *kinds: str) -> str | None:

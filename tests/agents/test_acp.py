@@ -99,7 +99,7 @@ def test_a_notice_of_the_program_is_no_part_of_the_answer(tmp_path: Path) -> Non
     assert agent(tmp_path, script + "\nleave()")(ask(tmp_path)).text == "the answer"
 
 
-def test_an_agent_is_told_who_it_is_and_given_nothing_to_edit_with(tmp_path: Path) -> None:
+def test_an_agent_is_told_who_it_is_and_given_our_server_and_nothing_to_edit_with(tmp_path: Path) -> None:
     script = """
 start()
 named = {name: os.environ.get(name) for name in ("INTERLOCK_AGENT_ID", "SECRET_TOKEN")}
@@ -109,7 +109,10 @@ say(json.dumps([given["initialize"], given["session/new"], named])); done(); lea
     assert (hello["protocolVersion"], hello["clientInfo"]["name"]) == (1, "interlock")
     offered = hello["clientCapabilities"]
     assert (offered["fs"], offered["terminal"]) == ({"readTextFile": False, "writeTextFile": False}, False)
-    assert session == {"cwd": str(tmp_path), "mcpServers": []}
+    assert session["cwd"] == str(tmp_path)
+    (server,) = session["mcpServers"]
+    assert (server["name"], server["command"]) == ("interlock", sys.executable)
+    assert {row["name"]: row["value"] for row in server["env"]}["INTERLOCK_AGENT_ID"] == RUN
     assert named == {"INTERLOCK_AGENT_ID": RUN, "SECRET_TOKEN": None}
 
 

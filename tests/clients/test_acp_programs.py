@@ -1,6 +1,7 @@
 """The `acp` runner with the real agents of its presets, whose model is a script on loopback."""
 
 import re
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from tests.child import git
 from tests.clients import scripted
 from tests.clients.programs import AFTER, AGENTS, BEFORE, INSTALLED, KEY, Program, Stage
 from tests.clients.test_programs import commit_all, make_task
+from tests.clients.test_tickets import offered
 
 ENVELOPE = "STATUS: BLOCKED\nnot a whole one, which is for the validator to say\n"
 COMMAND = ("sh", "mark.sh", "a b")
@@ -127,6 +129,43 @@ def test_a_key_that_is_refused_is_no_answer_but_an_error(stage: Stage) -> None:
         stage.turn(lambda _request: Reply(fault="401"))
     assert caught.value.fix
     assert KEY not in caught.value.message
+
+
+TEMPLATE = "envelope_template"
+OF_SEARCH: dict[str, ToolCall] = {
+    "acp:claude": ("ToolSearch", {"query": f"select:mcp__interlock__{TEMPLATE}", "max_results": 2}),
+    "acp:codex": ("tool_search", {"query": TEMPLATE, "limit": 8}),
+}
+
+
+class FindsOurTool:
+    """Calls a tool of our server once it is offered, which some programs do after a search, and then answers."""
+
+    def __init__(self, program: Program) -> None:
+        self.last = ""
+        self._turns = 0
+        self._search = OF_SEARCH.get(program.name, ("tool_search", {}))
+
+    def __call__(self, request: Request) -> Reply:
+        if len(request.tools) < 4:
+            return Reply('{"title": "a title"}')
+        self._turns += 1
+        known = next((tool for tool in offered(request) if tool.endswith(TEMPLATE)), "")
+        self.last = request.words.rpartition("Count to two.")[2]
+        if "FAIL_REASONS" in self.last or self._turns > 30:
+            return Reply(ENVELOPE)
+        time.sleep(0.2)  # the server of an agent that was just started is still starting
+        return Reply(tool_calls=[(known, {"role": "builder"}) if known else self._search])
+
+
+@pytest.mark.parametrize("program", [row for row in AGENTS if row.name != "acp:copilot"], ids=lambda row: row.name)
+def test_an_agent_uses_our_server(stage: Stage) -> None:
+    """Copilot takes no server that is a program."""
+    (stage.root / "interlock.toml").write_text(scripted.CONFIG)
+    model = FindsOurTool(stage.program)
+    answer, _ = stage.turn(model)
+    assert answer.text.strip() == ENVELOPE.strip()
+    assert "FAIL_REASONS" in model.last
 
 
 @each_agent
