@@ -242,7 +242,7 @@ def error_of(code: str, message: str, fix: str) -> InterlockError:
 
 def driven(database: Database, run: str) -> bool:
     """Return whether a leg of a run is active."""
-    return database.transact(lambda link: _is_active(link, run))
+    return database.read(lambda link: _is_active(link, run))
 
 
 def _is_active(link: Link, run: str) -> bool:
@@ -257,22 +257,20 @@ def waiting(database: Database) -> dict[str, str]:
         "extract(epoch FROM clock_timestamp())::float - created_at / 1000.0 AS seconds "
         "FROM dbos.workflow_status WHERE name = %s AND status = ANY(%s) AND status <> 'PENDING' ORDER BY created_at"
     )
-    rows = database.transact(lambda link: link.execute(statement, (NAME, [*ACTIVE])).fetchall())
+    rows = database.read(lambda link: link.execute(statement, (NAME, [*ACTIVE])).fetchall())
     return {row["run"]: f"waits in the queue {row['queue']} for {row['seconds']:.0f} s" for row in rows}
 
 
 def landings_left(database: Database, run: str) -> int:
     """Return how often landing may be tried for a run."""
-    row = database.transact(
-        lambda link: link.execute("SELECT land FROM interlock.run WHERE run = %s", (run,)).fetchone()
-    )
+    row = database.read(lambda link: link.execute("SELECT land FROM interlock.run WHERE run = %s", (run,)).fetchone())
     return row["land"] if row else 0
 
 
 def newest_of(database: Database, task_id: str) -> str:
     """Return the newest run of a task, begun or not; empty for none."""
     newest = "SELECT run FROM interlock.run WHERE rtrim(run, '0123456789') = %s ORDER BY made_at DESC LIMIT 1"
-    row = database.transact(lambda link: link.execute(newest, (f"{task_id}.",)).fetchone())
+    row = database.read(lambda link: link.execute(newest, (f"{task_id}.",)).fetchone())
     return str(row["run"]) if row else ""
 
 

@@ -70,7 +70,7 @@ def run_summary(view: RunView, root: Path, journal: Journal | None = None) -> di
         "driven": driven,
         **({"left": left} if left else {}),
         **({"tree": tree_of(view.policy)} if view.policy.tree else {}),
-        "at_work": agents_at_work(root, view.run_id),
+        "at_work": agents_at_work(root, view.run_id) if driven else [],
         "abandoned": view.abandoned,
         **({"earlier_version": True} if view.of_another_version else {}),
         "stopped": None if view.abandoned else store.stopped(),

@@ -124,7 +124,7 @@ def agents_at_work(root: Path, run_id: str) -> list[dict[str, Any]]:
     it is not known), and `quiet_minutes` and `quiet_at` when it was said that it changes nothing.
     """
     rows: dict[str, dict[str, Any]] = {}
-    for step in progress_since(root, run_id)[0] if RunStore(root, run_id).driven() else ():
+    for step in progress_since(root, run_id)[0]:
         role, at = str(step.get("role")), str(step["at"])
         match step["kind"]:
             case "asking":

@@ -502,6 +502,9 @@ def checkpointer(
     if (database := database_of(store.root)) is not None:
         from interlock.graph.engine.saver import FencedSaver  # noqa: PLC0415 - the extra `postgres`
 
+        if read_only:
+            yield FencedSaver(database)
+            return
         task, policy, _ = store.load()
         yield FencedSaver(database, partial(save, store.root, store.run_id, task, policy), draining)
         return

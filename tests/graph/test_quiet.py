@@ -5,8 +5,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from interlock.agents import Ask
-from interlock.graph import agent_text, agents_at_work
+import pytest
+
+from interlock.agents import Ask, RunnerError
+from interlock.graph import agent_text, agents_at_work, run_summary, view_run
 from interlock.graph.task.runs import drive
 from tests.graph.conftest import Project, build
 
@@ -46,4 +48,15 @@ def test_an_agent_that_changes_nothing_for_long_is_named_once_and_not_stopped(pr
     name, tool, tokens, usd, note = line.split(" · ")
     assert (name[:10], tool, tokens, usd) == ("builder 0:", "Bash sleep", "12,345 tokens", "$0.04")
     assert note.startswith("no file had changed for 0.03 min, 0:0")
-    assert agents_at_work(project.root, run_id) == [], "nobody drives it any more"
+
+
+def test_nobody_is_at_work_in_a_run_whose_agent_failed(project: Project) -> None:
+    def runner(ask: Ask) -> str:
+        raise RunnerError("it ended with status 1", "Look at its output.")
+
+    project.use("builder", runner)
+    run_id = project.start()
+    with pytest.raises(RunnerError):
+        drive(run_id, root=project.root, runners=project.runners)
+    summary = run_summary(view_run(run_id, root=project.root), project.root)
+    assert (summary["driven"], summary["at_work"]) == (False, [])
