@@ -11,13 +11,17 @@ import runpy
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Mapping
+from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 _WRITTEN = os.O_WRONLY | os.O_CREAT | os.O_APPEND
 _FORKSERVER = multiprocessing.get_context("forkserver")
 _FORKSERVER.set_forkserver_preload(["tests.warm_imports"])
+_STARTING = threading.Lock()
+"""Held to start a process, and to read how one ended: a start also reads the ends of others, and each is there once."""
 
 
 def interlock(
@@ -63,7 +67,8 @@ def started(line: list[str], folder: Path, env: Mapping[str, str], log: Path) ->
         log: A file to append to.
     """
     process = _FORKSERVER.Process(target=_serve, args=(line, str(folder), dict(env), os.fspath(log)))
-    process.start()
+    with _STARTING:
+        process.start()
     return process
 
 
@@ -80,15 +85,17 @@ def _process(
         Path(streams[0]).write_bytes(stdin)
         environment = dict(os.environ if env is None else env)
         process = _FORKSERVER.Process(target=_become, args=(line, str(folder), environment, streams))
-        process.start()
-        process.join(timeout)
-        if process.is_alive():
+        with _STARTING:
+            process.start()
+        if not wait([process.sentinel], timeout):
             process.kill()
             process.join()
             raise subprocess.TimeoutExpired(line, timeout)
-        assert process.exitcode is not None
+        with _STARTING:
+            code = process.exitcode
+        assert code is not None
         out, err = (Path(stream).read_bytes().decode() for stream in streams[1:])
-        return subprocess.CompletedProcess(line, process.exitcode, out, err)
+        return subprocess.CompletedProcess(line, code, out, err)
 
 
 def _become(line: list[str], folder: str, environment: dict[str, str], streams: list[str]) -> None:

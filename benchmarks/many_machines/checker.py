@@ -178,7 +178,11 @@ def _machines(world: World) -> list[str]:
     def explain(run: str) -> list[str]:
         wanted = "abandoned" if world.runs[run] == "abandoned" else "APPROVED"
         code, said = world.home.interlock("explain", run)
-        return [f"{run}: explain says {said[:200]}"] if code or wanted not in said else []
+        return (
+            [f"{run}: explain ends with {code} and says {said[:200]} … {said[-500:]}"]
+            if code or wanted not in said
+            else []
+        )
 
     with ThreadPoolExecutor(3) as pool:
         found = [*chain.from_iterable(pool.map(verify, world.machines.values()))]
