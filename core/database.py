@@ -75,7 +75,7 @@ CODES: Final = rules(
         ),
         "DBA906": (
             "The role may read and write the tables, and the server takes writes.",
-            "Grant what `interlock database setup --print --roles` prints; of a replica, name the primary server.",
+            "As the owner: GRANT interlock_worker (_server, _reader) TO it; of a replica, name the primary server.",
         ),
         "DBA907": (
             "The database is encoded in UTF8, so that it keeps every text.",

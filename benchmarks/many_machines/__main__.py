@@ -42,7 +42,10 @@ def main() -> None:
                 print(json.dumps(row), flush=True)
                 rows.append(row)
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        if any(row.get("faults") for row in rows):
+            print(f"{folder} has what the machines of rounds with faults kept", flush=True)
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
     show(rows)
     if options.json:
         options.json.write_text(json.dumps(rows, indent=1))

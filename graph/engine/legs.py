@@ -4,11 +4,11 @@ A leg is a DBOS workflow named `leg`, with the id `<run>#<number>`. What it is g
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import cache
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from interlock.agents.ask import RunnerError
 from interlock.core.database import Database, DatabaseError, LegLost, Link, database_of, translated
@@ -27,6 +27,8 @@ PROTOCOL: Final = "interlock-1"
 """What workers of one database agree on; DBOS gives a leg only to a worker with the same `application_version`."""
 QUEUES: Final = ("drive", "command", "browser", "llm")
 """What a worker can do: begin and end runs; programs; looks at pages; models over an API."""
+LANDING: Final = "drive-land"
+"""The queue of those who do `drive` in which one run of the project is done at a time: what lands moves the target."""
 NORMAL: Final = 100
 """The priority of a run; a lower number goes first."""
 LANDINGS: Final = 3
@@ -211,19 +213,31 @@ def _number_of(leg: str) -> int:
     return int(leg.rpartition("#")[2])
 
 
-def failed(database: Database) -> list[tuple[str, str]]:
-    """Return the runs whose last leg ended with an error, the newest first, each with why."""
-    last = dict[str, str]()
+class Failed(NamedTuple):
+    """A run whose last leg ended with an error, or could not land: why, and what helps."""
+
+    run: str
+    why: str
+    fix: str
+
+
+def failed(database: Database) -> list[Failed]:
+    """Return the runs whose last leg ended with an error or could not land, the newest first."""
+    last = dict[str, Failed]()
     rows = _asked(
         database, lambda dbos: dbos.list_workflows(name=NAME, sort_desc=True, limit=_LOOKED_AT, load_input=False)
     )
     for row in rows:
-        output: Any = row.output
-        why = " ".join(output["error"][:2]) if output and "error" in output else ""
+        output: Any = row.output or {}
+        code, message, fix = (
+            output.get("error") or output.get("not_landed") or ("", "", "The log of its worker says more.")
+        )
+        why = f"{code} {message}".strip()
         if row.status not in (*ACTIVE, "SUCCESS"):
             why = f"{row.status}: {row.error or 'it was cancelled'}"
-        last.setdefault(row.workflow_id.rpartition("#")[0], " ".join(why.split())[:300])
-    return [(run, why) for run, why in last.items() if why]
+        run = row.workflow_id.rpartition("#")[0]
+        last.setdefault(run, Failed(run, " ".join(why.split())[:300], fix))
+    return [row for row in last.values() if row.why]
 
 
 def error_of(code: str, message: str, fix: str) -> InterlockError:
@@ -250,15 +264,24 @@ def _is_active(link: Link, run: str) -> bool:
     return link.execute(active, (f"{run}#", [*ACTIVE])).fetchone() is not None
 
 
-def waiting(database: Database) -> dict[str, str]:
-    """Return the runs that wait in a queue, each with what is known of that in words."""
+def waiting(database: Database, begun: Collection[str] = ()) -> dict[str, str]:
+    """Return the runs that wait in a queue, each with what is known of that in words; and those that a worker begins.
+
+    `begun` are runs that exist: one of them that a worker has does not wait.
+    """
     statement = (
-        "SELECT split_part(workflow_uuid, '#', 1) AS run, queue_name AS queue, "
+        "SELECT split_part(workflow_uuid, '#', 1) AS run, queue_name AS queue, status, "
         "extract(epoch FROM clock_timestamp())::float - created_at / 1000.0 AS seconds "
-        "FROM dbos.workflow_status WHERE name = %s AND status = ANY(%s) AND status <> 'PENDING' ORDER BY created_at"
+        "FROM dbos.workflow_status WHERE name = %s AND status = ANY(%s) ORDER BY created_at"
     )
     rows = database.read(lambda link: link.execute(statement, (NAME, [*ACTIVE])).fetchall())
-    return {row["run"]: f"waits in the queue {row['queue']} for {row['seconds']:.0f} s" for row in rows}
+    found = dict[str, str]()
+    for row in rows:
+        if row["status"] != "PENDING":
+            found[row["run"]] = f"waits in the queue {row['queue']} for {row['seconds']:.0f} s"
+        elif row["run"] not in begun:
+            found[row["run"]] = "is being begun by a worker"
+    return found
 
 
 def landings_left(database: Database, run: str) -> int:

@@ -61,7 +61,7 @@ def land(
     head = repository.head()
     found, members = list[Landing](), dict[str, Member]()
     for run_id in dict.fromkeys(run_ids):
-        before = _landed(root, run_id)
+        before = landed_as(root, run_id)
         if repository.has(head, before):
             found.append(Landing((run_id,), "landed", repository.target, before, "before"))
             continue
@@ -82,7 +82,7 @@ def land(
     return found
 
 
-def _landed(root: Path, run_id: str) -> str:
+def landed_as(root: Path, run_id: str) -> str:
     """Return the commit in which a run landed, as the journal says; empty where it did not."""
     lines = [entry for entry in journal_of(root).entries(beside_run(run_id)) if entry.type == LANDED]
     return str(lines[-1].data["commit"]) if lines else ""
@@ -95,7 +95,7 @@ def record_landing(root: Path, row: Landing) -> None:
     journal, key = journal_of(root), f"{LANDED}/{row.target}/{row.commit}"
     for run_id in row.run_ids:
         # Of one that had landed before, another process may have written it down already.
-        known = _landed(root, run_id) if row.how == "before" else journal.find(beside_run(run_id), key)
+        known = landed_as(root, run_id) if row.how == "before" else journal.find(beside_run(run_id), key)
         if not known:
             journal.append(beside_run(run_id), key, LANDED, bounded(data))
         remove_tree(root, RunStore(root, run_id).load()[1].tree)

@@ -12,7 +12,7 @@ from threading import RLock
 from typing import Final
 
 from interlock.core import git
-from interlock.core.database import Leg, database_of, this_leg
+from interlock.core.database import Database, Leg, database_of, this_leg
 from interlock.core.files import write_atomically
 from interlock.envelope.protocol import EVIDENCE_KEYS
 from interlock.gates.config import load_config
@@ -54,16 +54,20 @@ def remote_of(root: Path) -> str:
     return remote if ":" in remote else str((root / remote).resolve())
 
 
-def check_remote(root: Path) -> None:
-    """Refuse a remote that cannot be read.
+def check_remote(root: Path, database: Database) -> None:
+    """Refuse a remote that cannot be read, or that is not the one with the files of the runs of a database.
 
     Raises:
-        GraphError: `RUN653` it cannot.
+        GraphError: `RUN653` it is such a one.
     """
     remote = remote_of(root)
-    done = git.run(root, ("ls-remote", "--exit-code", remote, "refs/interlock/none"), timeout_seconds=_SECONDS)
-    if done.status not in (0, 2):  # 2: it answers, and has no such reference
+    done = git.run(root, ("ls-remote", remote, f"{_RUNS}/*"), timeout_seconds=_SECONDS)
+    if done.status != 0:
         raise _unreached(remote, done.why)
+    newest = "SELECT run, saved FROM interlock.run WHERE saved <> '' ORDER BY made_at DESC LIMIT 1"
+    row = database.read(lambda link: link.execute(newest).fetchone())
+    if row and row["saved"].encode() not in done.output:
+        raise _unreached(remote, f"it does not have the files of run {row['run']}, so it is not that of the others")
 
 
 def _unreached(remote: str, why: str) -> GraphError:

@@ -291,9 +291,14 @@ def no_task_run(root: Path, name: str, ticket_run: str | None = None) -> Unknown
             f"`{name}` is a ticket, not a task: its agent takes ticket run {ticket_run} on, over MCP",
             f"`interlock explain {ticket_run}` shows its state; its agent goes on with interlock_submit_ticket.",
         )
-    if (database := database_of(root)) is not None and legs.driven(database, name):
-        where = legs.waiting(database).get(name, "is being begun by a worker")
-        return UnknownRunError(f"run {name} {where}", "`interlock workers` shows what waits for whom; ask again then.")
+    if (database := database_of(root)) is not None:
+        if legs.driven(database, name):
+            where = legs.waiting(database).get(name, "is over by now")
+            fix = "`interlock workers` shows what waits for whom; ask again then."
+            return UnknownRunError(f"run {name} {where}", fix)
+        for run, why, fix in legs.failed(database):
+            if run == name and not why.startswith("CANCELLED"):
+                return UnknownRunError(f"run {name} could not begin: {why}", f"{fix} Then submit the task again.")
     with suppress(JournalError):
         for run in reversed(journal_of(root).runs()):
             known = run.removeprefix(journal_run(""))

@@ -9,6 +9,8 @@ from interlock.core.database import Database, Link
 from interlock.gates.config import load_config
 from interlock.graph.engine import legs
 from interlock.graph.engine.folder import list_runs
+from interlock.graph.landing.land import landed_as
+from interlock.graph.task.runs import view_run
 from interlock.graph.task.store import RunStore
 
 
@@ -88,12 +90,13 @@ def overview(root: Path) -> Overview:
             start = f"interlock worker --queues {name.partition('-')[0]}"
             found["stalled"].append(StalledRow(run=f"({queue['waiting']})", why=f"no worker does {name}", next=start))
     begun = list_runs(root, "runs")
-    for run, why in legs.failed(database):
-        if run in begun and not RunStore(root, run).abandoned():
-            found["stalled"].append(StalledRow(run=run, why=why, next=f"interlock resume {run}"))
+    for run, why, fix in legs.failed(database):
+        if run in begun and not RunStore(root, run).abandoned() and not landed_as(root, run):
+            goes_on = "land" if view_run(run, root=root).status == "APPROVED" else "resume"
+            found["stalled"].append(StalledRow(run=run, why=why, next=f"interlock {goes_on} {run}"))
         # One that was taken out of the queue is over, and so is one whose task was submitted again.
         elif run not in begun and not why.startswith("CANCELLED") and _is_newest(database, run):
-            found["stalled"].append(StalledRow(run=run, why=why, next="correct the task, and submit it again"))
+            found["stalled"].append(StalledRow(run=run, why=why, next=f"{fix} Then submit the task again."))
     return found
 
 

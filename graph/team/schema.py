@@ -169,7 +169,11 @@ def roles_sql() -> str:
     """
     lines = list[str]()
     for role, rights in ROLES.items():
-        make = f"CREATE ROLE {role} NOLOGIN; EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL;"
+        # Asked first: whoever may make no roles is refused before PostgreSQL looks whether there is one.
+        there = (
+            f"IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '{role}') THEN CREATE ROLE {role} NOLOGIN; END IF;"
+        )
+        make = f"{there} EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL;"
         connect = f"EXECUTE format('GRANT CONNECT ON DATABASE %I TO {role}', current_database());"
         lines += [
             f"DO $$ BEGIN {make} END $$;",

@@ -89,7 +89,7 @@ class Worker:
         """
         config = load_config(self.root)
         self.database.transact(check_rights)
-        check_remote(self.root)
+        check_remote(self.root, self.database)
         self.database.transact(_forget)
         # From here on the database may be away for a while.
         self.database.patience = PATIENCE_SECONDS
@@ -123,7 +123,8 @@ class Worker:
             rate = config.workers.rates.get(name.removeprefix("llm-"))
             DBOS.register_queue(
                 name,
-                worker_concurrency=self.concurrency,
+                worker_concurrency=None if name == legs.LANDING else self.concurrency,
+                global_concurrency=1 if name == legs.LANDING else None,
                 polling_interval_sec=POLL_SECONDS,
                 limiter={"limit": rate.calls, "period": rate.seconds} if rate else None,
                 on_conflict="always_update",
@@ -138,7 +139,7 @@ class Worker:
 
     def _names(self, config: Config) -> list[str]:
         rated = [f"llm-{provider}" for provider in config.workers.rates] if "llm" in self.queues else []
-        return [*self.queues, *rated]
+        return [*self.queues, *rated, *([legs.LANDING] if "drive" in self.queues else [])]
 
     # -- legs ----------------------------------------------------------------------------------------------------------
 
@@ -187,15 +188,19 @@ class Worker:
                 self._begin(leg, begin)
                 if not given.get("drive"):
                     return {"run": leg.run}, None
-            if queue := self._drive(leg, here, given):
+            if here != legs.LANDING and (queue := self._drive(leg, here, given)):
                 return {"run": leg.run}, (queue, until)
             landings = 0 if until else legs.landings_left(self.database, leg.run)
             if landings and view_run(leg.run, root=self.root).status == "APPROVED":
+                if here != legs.LANDING:
+                    return {"run": leg.run}, (legs.LANDING, {})
                 # What conflicts with what has landed meanwhile is taken up by another run, which lands by itself.
                 (landing,) = land(
                     self.root, [leg.run], notice=lambda step: self._notice(leg, step), rebuilds=landings > 1
                 )
-                self.say(f"{leg.run}: {landing.state} {landing.commit[:12]}")
+                self.say(f"{leg.run}: {landing.state} {landing.error or landing.commit[:12]}")
+                if (error := landing.error) and not landing.rebuilt:
+                    return {"run": leg.run, "not_landed": [error.code, error.message, error.fix]}, None
         except LegLost:
             raise
         except InterlockError as error:
@@ -394,16 +399,18 @@ class Worker:
     def _end(self) -> None:
         """Let the running steps end, hand their runs on, and go."""
         self.say(f"worker {self.id} ends; the running steps may take {GRACE_SECONDS:.0f} s more")
-        self._draining, self.database.patience = True, COMMAND_PATIENCE_SECONDS
-        with suppress(DatabaseError):
-            self._beat()
+        self._draining = True  # the next beat says so
         DBOS.destroy(workflow_completion_timeout_sec=int(GRACE_SECONDS))
         self._stop.set()
+        # Until here a leg waits for the database as ever: one that gave up would have ended for good.
+        self.database.patience = COMMAND_PATIENCE_SECONDS
         with self._guard:
             for pid in self._processes.values():
                 signal_group(pid)
         with suppress(DatabaseError):
             self.database.transact(lambda link: link.execute("DELETE FROM interlock.worker WHERE id = %s", (self.id,)))
+        if self._mine:
+            os._exit(1)  # a leg that still waits for the database is taken over, as after a kill
 
 
 def _forget(link: Link) -> None:

@@ -100,7 +100,7 @@ def overview(folder: Path) -> tuple[dict[str, Any], str]:
         "reservations": held,
     }
     if (database := database_of(folder)) is not None:
-        data["queued"] = graph.waiting(database)
+        data["queued"] = graph.waiting(database, {row["run_id"] for row in rows})
     return data, me
 
 
@@ -118,10 +118,12 @@ def show_overview(data: Mapping[str, Any], me: str) -> None:
     anything = [data[name] for name in ("runs", "tickets", "damaged")] + [data.get("queued")]
     if not (any(anything) or (held and (held["leases"] or held["waiters"]))):
         click.echo("no runs here; start one with `interlock run TASK.toml`, or let an agent begin a ticket", err=True)
+    queued = dict(data.get("queued", {}))
     for row in data["runs"]:
         state = f"{graph.status_text(row):<17} attempt {row['attempt']}"
-        click.echo(f"{row['run_id']:<28} {state}  {_run_note(row)}{_ago(row)}  {shown(row['task'], _TASK_CHARS)}")
-    for run, where in data.get("queued", {}).items():
+        note = queued.pop(row["run_id"], "") or _run_note(row)
+        click.echo(f"{row['run_id']:<28} {state}  {note}{_ago(row)}  {shown(row['task'], _TASK_CHARS)}")
+    for run, where in queued.items():
         click.echo(f"{run:<28} {where}; `interlock workers` shows what waits for whom")
     for row in data["tickets"]:
         state = f"{row['state'] or '-':<21} revision {row['revision']}"

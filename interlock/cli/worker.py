@@ -20,7 +20,7 @@ from interlock.cli.context import (
     talk,
 )
 from interlock.cli.run import exit_code, known_run, show_summary
-from interlock.cli.run_many import Job, check_clean, drive_job
+from interlock.cli.run_many import Job, check_clean, drive_job, land_job
 from interlock.core.errors import Exit
 from interlock.gates.config import load_config
 
@@ -88,11 +88,15 @@ def submit_command(
     codes, rows = list[int](), list[dict[str, Any]]()
     for job, done in zip(jobs, waiting, strict=True):
         done.result()
+        if land and job.end == "APPROVED":  # the worker has landed it, or says why not
+            land_job(folder, job)
         view = graph.view_run(known_run(folder, job.run_id), root=folder)
         rows.append(graph.run_summary(view, folder) | graph.tree_after(view, folder))
-        codes.append(exit_code(view))
+        codes.append(Exit.REFUSED if job.why else exit_code(view))
         if not as_json:
             show_summary(rows[-1], folder)
+        if job.why:
+            click.echo(f"{job.run_id} has not landed: {job.why}", err=True)
     if as_json:
         print_json(rows)
     sys.exit(next((code for code in codes if code), Exit.GOOD))

@@ -30,7 +30,7 @@ def test_workers_queues_and_what_is_stalled(
         drive(database, "DRIVEN-1.1")
         legs.enqueue(database, "LOOKS-1.1", {}, queue="browser")
         legs.reserve(database, "GONE-1")
-        leg, output = legs.enqueue(database, "GONE-1.1", {}), '{"error": ["RUN653", "no remote", ""]}'
+        leg, output = legs.enqueue(database, "GONE-1.1", {}), '{"error": ["RUN653", "no remote", "Name one."]}'
         refused = "UPDATE dbos.workflow_status SET status = 'SUCCESS', output = %s WHERE workflow_uuid = %s"
         database.transact(lambda link: link.execute(refused, (output, leg)))
         text = over(project.root).browser("read").text("/hello/workers")
@@ -40,7 +40,7 @@ def test_workers_queues_and_what_is_stalled(
             "no worker does browser interlock worker --queues browser",
             "browser 1 0",
             "drive 0 1",
-            "GONE-1.1 RUN653 no remote correct the task, and submit it again",
+            "GONE-1.1 RUN653 no remote Name one. Then submit the task again.",
         ):
             assert part in text, text
         database.close()

@@ -1,8 +1,10 @@
 """Runs over several machines: moved between queues, answered elsewhere, begun by a schedule, limited by a rate."""
 
 import json
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -124,6 +126,69 @@ def test_a_conflict_is_taken_up_by_another_run_that_lands(machines: World) -> No
     assert [row["data"]["runs"] for row in machines.lines() if row["type"] == "landed"] == [["MEETS-1.2"]]
     assert "Look at run MEETS-1.2" in said(other, "explain", "MEETS-1.1")
     assert "it has landed on main" in said(other, "explain", "MEETS-1")
+
+
+def test_an_approved_run_that_could_not_land_is_named_until_it_has(machines: World) -> None:
+    """With why, and the command that lands it, which works once the cause is gone."""
+    machines.start(1)
+    hook = machines.hub / "hooks/update"
+    hook.write_text('#!/bin/sh\ncase "$1" in refs/heads/main) echo "main is frozen" >&2; exit 1 ;; esac\n')
+    hook.chmod(0o755)
+    shown = said(machines.home, "submit", "--land", "--wait", str(task_file(machines, "FROZEN-1")), code=1)
+    assert "FROZEN-1.1 has not landed" in shown
+    assert "main is frozen" in shown
+    (row,) = graph.overview(machines.home.root)["stalled"]
+    assert (row["run"], row["next"]) == ("FROZEN-1.1", "interlock land FROZEN-1.1")
+    assert "main is frozen" in row["why"]
+    hook.unlink()
+    said(machines.home, *row["next"].split()[1:])
+    assert graph.overview(machines.home.root)["stalled"] == []
+    # A worker whose files go elsewhere does not start.
+    wrong = machines.machine()
+    git(machines.folder, "init", "-q", "--bare", "wrong.git")
+    config = wrong.root / "interlock.toml"
+    config.write_text(config.read_text().replace('remote = "origin"\ntimeout', 'remote = "../wrong.git"\ntimeout'))
+    assert "does not have the files of run FROZEN-1.1" in said(wrong, "worker", code=2)
+
+
+def test_many_runs_land_one_after_another(machines: World) -> None:
+    """However many are approved at once, each is judged once."""
+    machines.start(2)
+    runs = machines.submit(*(f"CROWD-{number}" for number in range(6)))
+    assert machines.settle(240), said(machines.home, "workers")
+    landed = [row["data"]["runs"] for row in machines.lines() if row["type"] == "landed"]
+    assert sorted(landed) == [[run] for run in runs]
+    assert not machines.ask("SELECT 1 FROM interlock.notice WHERE step->>'line' LIKE '%%moved meanwhile%%'")
+    assert queues(machines, runs[0]) == ["drive", "drive-land"]
+
+
+def test_a_task_that_cannot_begin_says_why(machines: World) -> None:
+    """Whoever asks about it learns what its worker found, until the task is submitted again."""
+    machines.start(1)
+    path = task_file(machines, "WRONG-2")
+    path.write_text(path.read_text().replace("GATE-TESTS", "GATE-TESTZ"))
+    said(machines.home, "submit", str(path))
+    assert machines.settle()
+    assert "run WRONG-2.1 could not begin" in said(machines.home, "explain", "WRONG-2.1", code=2)
+    (row,) = graph.overview(machines.home.root)["stalled"]
+    assert "GATE-TESTZ" in row["why"]
+    assert row["next"].endswith("Then submit the task again.")
+
+
+def test_a_worker_that_ends_while_the_database_is_away_loses_no_run(machines: World) -> None:
+    """Its leg is not over when the step is: another worker takes it."""
+    machine = machines.start(1)[0]
+    (run,) = machines.submit("AWAY-1")
+    assert machines.provider.wait_for(lambda call: call.run == run, 60)
+    machine.signal(signal.SIGTERM, alone=True)
+    machines.server.stop(immediate=True)
+    time.sleep(10)
+    machines.server.start()
+    machine.end()
+    machine.start()
+    assert machines.settle(), said(machines.home, "workers")
+    assert graph.overview(machines.home.root)["stalled"] == []
+    assert graph.view_run(run, root=machines.home.root).status == "APPROVED"
 
 
 def test_what_waits_in_the_queue_is_said_and_can_be_taken_out(machines: World) -> None:
