@@ -435,6 +435,6 @@ def translated(error: object, address: str) -> DatabaseError | None:
         fix = "Free disk space on the server; whatever was cut off is tried again, and nothing that counts is lost."
         return DatabaseError(f"the server cannot write: {why}", fix)
     if isinstance(error, (OperationalError, InterfaceError, errors.IdleInTransactionSessionTimeout)):
-        fix = f"Check that the server runs and can be reached: psql '{address}'. Then do the same again."
+        fix = f"Correct what it says; `psql '{address}'` tries it. Then do the same again."
         return DatabaseError(f"the database cannot be reached: {why}", fix)
     return None

@@ -311,16 +311,29 @@ def _next_steps(view: RunView, root: Path, *, driven: bool, shared_only: bool) -
     return ["Fix what the reasons name, then start a new run of the task with `interlock run`."]
 
 
+def _landed(root: Path, run_id: str) -> str:
+    """Say where a run has landed; empty where it has not."""
+    lines = [entry.data for entry in journal_of(root).entries(beside_run(run_id)) if entry.type == LANDED]
+    if not lines:
+        return ""
+    target, commit = lines[-1]["target"], str(lines[-1]["commit"])[:12]
+    return (
+        f"{target} had its changes at {commit}"
+        if lines[-1].get("judged") == "before"
+        else f"it has landed on {target} as {commit}"
+    )
+
+
 def _after_approval(view: RunView, root: Path) -> str:
     """Return where an approved run has landed, or how it does."""
-    beside = journal_of(root).entries(beside_run(view.run_id))
-    lines = [entry.data for entry in beside if entry.type == LANDED]
-    if lines:
-        return f"Nothing: it has landed on {lines[-1]['target']} as {str(lines[-1]['commit'])[:12]}."
+    if landed := _landed(root, view.run_id):
+        return f"Nothing: {landed}."
     if not view.policy.commit:
         return "Nothing: the task is approved."
     newest = runs_of(root, "runs", view.task.task_id)[0]
     if newest != view.run_id:  # as after a conflict with what had landed
+        if landed := _landed(root, newest):
+            return f"Nothing: run {newest} has taken the task up since, and {landed}."
         this = f"this one lands by `interlock land {view.run_id}`"
         return f"Look at run {newest}, which has taken the task up since (`interlock explain {newest}`); {this}."
     return f"Land it: interlock land {view.run_id}"

@@ -124,7 +124,7 @@ def test_a_conflict_is_taken_up_by_another_run_that_lands(machines: World) -> No
     git(other.root, "push", "-q", "origin", "main")
     assert machines.settle(), said(machines.home, "workers")
     assert [row["data"]["runs"] for row in machines.lines() if row["type"] == "landed"] == [["MEETS-1.2"]]
-    assert "Look at run MEETS-1.2" in said(other, "explain", "MEETS-1.1")
+    assert "run MEETS-1.2 has taken the task up since, and it has landed on main" in said(other, "explain", "MEETS-1.1")
     assert "it has landed on main" in said(other, "explain", "MEETS-1")
 
 
