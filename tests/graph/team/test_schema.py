@@ -58,6 +58,17 @@ def test_the_printed_sql_makes_the_same_tables(postgres: Server, address: str) -
         assert columns(printed) == columns(address)
 
 
+def test_an_owner_who_may_make_no_roles_uses_those_that_are_there(postgres: Server, address: str) -> None:
+    """As for a second project on the same server; the superuser has made the roles for the first."""
+    assert address
+    postgres.run("DROP ROLE IF EXISTS only_owns")
+    postgres.run("CREATE ROLE only_owns LOGIN")
+    with postgres.database() as theirs:
+        postgres.run(f"ALTER DATABASE {name_of(theirs)} OWNER TO only_owns")
+        assert graph.set_up(theirs.replace("postgres@", "only_owns@"), roles=True) == VERSION
+    postgres.run("DROP ROLE only_owns")
+
+
 def test_tables_of_a_newer_version_are_left_alone(address: str) -> None:
     """What it would do to them is not known."""
     with psycopg.connect(address) as link:
