@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 from functools import cache
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from interlock.agents.ask import RunnerError
 from interlock.core.database import Database, DatabaseError, LegLost, Link, database_of, translated
@@ -213,17 +213,9 @@ def _number_of(leg: str) -> int:
     return int(leg.rpartition("#")[2])
 
 
-class Failed(NamedTuple):
-    """A run whose last leg ended with an error, or could not land: why, and what helps."""
-
-    run: str
-    why: str
-    fix: str
-
-
-def failed(database: Database) -> list[Failed]:
-    """Return the runs whose last leg ended with an error or could not land, the newest first."""
-    last = dict[str, Failed]()
+def failed(database: Database) -> list[tuple[str, str, str]]:
+    """Return the runs whose last leg ended with an error or could not land, the newest first: why, and what helps."""
+    last = dict[str, tuple[str, str]]()
     rows = _asked(
         database, lambda dbos: dbos.list_workflows(name=NAME, sort_desc=True, limit=_LOOKED_AT, load_input=False)
     )
@@ -235,9 +227,8 @@ def failed(database: Database) -> list[Failed]:
         why = f"{code} {message}".strip()
         if row.status not in (*ACTIVE, "SUCCESS"):
             why = f"{row.status}: {row.error or 'it was cancelled'}"
-        run = row.workflow_id.rpartition("#")[0]
-        last.setdefault(run, Failed(run, " ".join(why.split())[:300], fix))
-    return [row for row in last.values() if row.why]
+        last.setdefault(row.workflow_id.rpartition("#")[0], (" ".join(why.split())[:300], fix))
+    return [(run, why, fix) for run, (why, fix) in last.items() if why]
 
 
 def error_of(code: str, message: str, fix: str) -> InterlockError:

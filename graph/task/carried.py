@@ -64,9 +64,9 @@ def check_remote(root: Path, database: Database) -> None:
     done = git.run(root, ("ls-remote", remote, f"{_RUNS}/*"), timeout_seconds=_SECONDS)
     if done.status != 0:
         raise _unreached(remote, done.why)
-    newest = "SELECT run, saved FROM interlock.run WHERE saved <> '' ORDER BY made_at DESC LIMIT 1"
+    newest = "SELECT run FROM interlock.run WHERE saved <> '' ORDER BY made_at DESC LIMIT 1"
     row = database.read(lambda link: link.execute(newest).fetchone())
-    if row and row["saved"].encode() not in done.output:
+    if row and f"{_RUNS}/{row['run']}/".encode() not in done.output:
         raise _unreached(remote, f"it does not have the files of run {row['run']}, so it is not that of the others")
 
 
