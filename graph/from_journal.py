@@ -76,6 +76,7 @@ def _summary(root: Path, row: Row, entries: list[Entry]) -> dict[str, Any]:
         "waived": dict(row.waived),
         "usage": {"roles": {}, "all": {}},
         "evidence": {key: [each["path"] for each in files if each["key"] == key] for key in {f["key"] for f in files}},
+        "put_back": put_back(entries, root, shared_only=False).get(str(row.attempt), []),
         "journal": str(journal_path(root).relative_to(root)),
         "head": {"seq": entries[-1].seq, "hash": entries[-1].hash},
         **dict.fromkeys(("stopped", "question", "driven", "left")),

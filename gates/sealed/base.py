@@ -43,7 +43,7 @@ Progress = Callable[[str], None]
 """Takes a line about what the gate does now."""
 
 # Part of the name of every kept result: raise it where `BaseCheck` gets another shape or a run another meaning.
-_VERSION: Final = 3
+_VERSION: Final = 4
 _TAIL_BYTES: Final = 4000
 _MAX_WORDS: Final = 300
 # Each is a mount of the bare run, which bubblewrap makes one by one; what is left out can only cost a hint.
@@ -388,7 +388,10 @@ def foreign_code(case: GateCase, run: TestRun, root: str) -> Finding | None:
         tail = "/".join(path.split("/")[-len(name.split(".")) - path.endswith("/__init__.py") :])
         if tail in files or ("/" in tail and any(each.endswith(f"/{tail}") for each in files)):
             message = f"Other code is tested: {path} was loaded in place of that of {case.root}."
-            return Finding("SEAL302", "error", "command", message, fix=_own_environment(case))
+            fix = _own_environment(case)
+            if not os.path.exists(path):  # a test wrote it, into the temporary folder of the run
+                fix = "Let the test that wrote it load it in a process of its own, or take it out of `sys.modules`."
+            return Finding("SEAL302", "error", "command", message, fix=fix)
     # Names that came from the tree itself are tested as they should be, wherever else they lie too.
     loaded = {name.partition(".")[0] for name, path in run.loaded if path.startswith(f"{root}/")}
     names = {path.removesuffix("/__init__.py").removesuffix(".py").rpartition("/")[2] for path in files} - loaded

@@ -3,8 +3,10 @@
 Answers T2. Tested code shares a process with the observer of its runner, so an event proves only that it came over the
 connection that was made before the product was imported: each line begins with a token that this connection alone was
 given. A connection is a *session* unless its own process or one above it is connected already (tests that start a
-runner). A worker of a controller is a session of its own, which its controller's tests run in. No session undoes what
-another reported: the worst of several outcomes of a test counts, and each has to say that it was finished.
+runner). A worker below a session that said it is a controller is a session of its own, which its controller's tests run
+in; one below another session is of a runner that a test started, in its own process or not. A session that lies about
+that gains nothing: its process could report such tests itself. No session undoes what another reported: the worst of
+several outcomes of a test counts, and each has to say that it was finished.
 
 The protocol is in docs/history/016.
 """
@@ -27,6 +29,8 @@ from interlock.gates.sealed.outcomes import BAD, GOOD, SKIPPED, TestCase, TestRu
 
 _LOADED: Final = ("loaded", "session")
 """Events that say what was loaded: before the first test, for runs that are cut off, and at the end."""
+_CONTROLLER: Final = {"e": "begin", "controller": True}
+"""A session says with it that its tests run in workers, and starts them when this was answered."""
 _CREDENTIALS: Final = struct.Struct("3i")
 _LINE: Final = (
     '\nexec(compile(__spec__.loader.get_data({file!r}), {file!r}, "exec"), '
@@ -55,6 +59,7 @@ class _Session:
     runner: str
     pid: int
     worker: str = ""
+    is_controller: bool = False
     events: list[Mapping[str, Any]] = field(default_factory=list[Mapping[str, Any]])
     forged: int = 0
 
@@ -120,7 +125,7 @@ class Observation:
             answer = {**self._spec, "ignored": session is None, "token": token}
             connection.sendall(json.dumps(answer).encode() + b"\n")
             if session is not None:
-                _read(session, lines, token.encode())
+                _read(session, connection, lines, token.encode())
 
     def _admitted(self, runner: str, pid: int, worker: str) -> _Session | None:
         with self._lock:
@@ -128,7 +133,7 @@ class Observation:
             # A runner that a test starts is below an observed one and none of ours, but for a worker below its
             # controller.
             above = next((known[each] for each in _ancestors(pid) if each in known), None)
-            if pid in known or (above is not None and (not worker or above.worker)):
+            if pid in known or (above is not None and not (worker and above.is_controller and not above.worker)):
                 return None
             session = _Session(runner, pid, worker if above is not None else "")
             self._sessions.append(session)
@@ -146,13 +151,17 @@ class Observation:
             return TestRun(sessions[0].runner, complete=False, exit_status=exit_status, judge=judge)
 
 
-def _read(session: _Session, lines: Iterable[bytes], token: bytes) -> None:
+def _read(session: _Session, connection: socket.socket, lines: Iterable[bytes], token: bytes) -> None:
     for line in lines:
         given, _, body = line.rstrip(b"\n").partition(b" ")
         # Product that finds the socket can write lines, and they are counted; it cannot know the token by means of
         # the protocol.
         if secrets.compare_digest(given, token):
             session.events.append(json.loads(body))
+            # Answered once, so that a process which reads nothing holds nobody up.
+            if session.events[-1] == _CONTROLLER and not session.is_controller:
+                session.is_controller = True
+                connection.sendall(b"\n")
         else:
             session.forged += 1
 

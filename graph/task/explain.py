@@ -82,6 +82,7 @@ def run_summary(view: RunView, root: Path, journal: Journal | None = None) -> di
         "waived": waived_by(view),
         "usage": usage_of(view),
         "evidence": evidence,
+        "put_back": put_back(entries, root, shared_only=False).get(str(attempt), []),
         "journal": str(journal_path(root).relative_to(root)),
         "head": None if head is None else {"seq": head.seq, "hash": head.hash},
     }

@@ -373,7 +373,8 @@ def gate_notes(task: Task, policy: Policy) -> dict[str, str]:
     free = f", those of {', '.join(task.may_change)} excepted" if task.may_change else ""
     note = (
         "it runs on a copy of the tree as it was when the run began, with your changes of the product laid over it; "
-        f"tests, their data, settings and all else keep the content they had then, and are put back{free}"
+        f"tests, their data, settings and all else keep the content they had then, and are put back{free}; "
+        "new tests go into files of their own"
     )
     return {gate.id: note for gate in sealed_gates(task, policy)}
 

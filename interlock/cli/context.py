@@ -22,7 +22,7 @@ from interlock.catalog import catalog
 from interlock.core.finding import Finding
 from interlock.core.project import find_root
 from interlock.core.render import FORMS, OF_SERVICES, Form, checked, render
-from interlock.core.text import one_line
+from interlock.core.text import few, one_line
 
 DataT = TypeVar("DataT")
 
@@ -148,6 +148,11 @@ def warn_of_configuration(root: Path) -> None:
 def root_words(root: Path) -> str:
     """Return the words that a command needs to find this root from the current folder; none when it finds it itself."""
     return "" if find_root("") == str(root) else f" --root {shlex.quote(str(root))}"
+
+
+def put_back_text(run_id: str, paths: Sequence[str], root: Path) -> str:
+    """Return which files a run put back, and what shows the changes that it took back by that."""
+    return f"{few(paths, 5)} (as in the base; the agent's text: interlock restore {run_id} --show{root_words(root)})"
 
 
 form_option = click.option(

@@ -12,7 +12,7 @@ import click
 from interlock import graph
 from interlock.agents import AgentConfigError, RunnerError
 from interlock.agents.model_spec import OPTION
-from interlock.cli.context import EXISTING, accept_option, resolve_root, root_option, root_words, talk
+from interlock.cli.context import EXISTING, accept_option, put_back_text, resolve_root, root_option, root_words, talk
 from interlock.cli.events import EventStream, events_option
 from interlock.cli.interrupt import stops_at_once
 from interlock.cli.run_many import check_clean, run_many, show_jobs, task_files
@@ -269,6 +269,8 @@ def show_summary(summary: dict[str, Any], folder: Path) -> None:
     lines += [("at work", graph.agent_text(row)) for row in summary["at_work"]]
     lines += [("usage", line) for line in usage_lines(summary["usage"])]
     lines += [(key, path) for key, paths in summary["evidence"].items() for path in paths]
+    if paths := summary["put_back"]:
+        lines.append(("put back", put_back_text(run_id, paths, folder)))
     lines += [("not judged", f"{path} (changed; look at it)") for path in summary["not_judged"]]
     lines += [("changed", f"{path} (is not as it was approved)") for path in summary["changed_since"]]
     lines += [("not there", f"{path} (the hand-over names it)") for path in summary["not_there"]]

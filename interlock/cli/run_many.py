@@ -13,7 +13,7 @@ import click
 from rich.console import Console
 
 from interlock import graph
-from interlock.cli.context import root_words, show_table, talk
+from interlock.cli.context import put_back_text, root_words, show_table, talk
 from interlock.cli.events import EventStream
 from interlock.cli.interrupt import stops_at_once
 from interlock.cli.screen import Screen, Sparse
@@ -261,5 +261,8 @@ def show_jobs(rows: Sequence[Job], folder: Path) -> None:
 
     head = ("run", "end", "time", "commit", "task", "why")
     show_table("", head, [list(cells(job)) for job in rows], wrap="why")
+    for job in rows:
+        if job.view is not None and (paths := graph.run_summary(job.view, folder)["put_back"]):
+            click.echo(f"put back in {job.run_id}: {put_back_text(job.run_id, paths, folder)}")
     if ready := [job.run_id for job in rows if job.end == "APPROVED"]:
         click.echo(f"next: interlock land {' '.join(ready)}{root_words(folder)}")

@@ -80,7 +80,19 @@ def test_a_clone_lists_shows_explains_and_reports_runs_by_the_journal_alone(made
         ["CALC-1.1", "BLOCKED"],
     ]
     shown = {place: json.loads(call(place, "status", "CALC-2", "--json").stdout) for place in made}
-    same = ("run_id", "task_id", "task", "status", "attempt", "path", "fail_reasons", "head", "evidence", "journal")
+    same = (
+        "run_id",
+        "task_id",
+        "task",
+        "status",
+        "attempt",
+        "path",
+        "fail_reasons",
+        "head",
+        "evidence",
+        "journal",
+        "put_back",
+    )
     assert [{key: row[key] for key in same} for row in shown.values()] == [{key: shown[root][key] for key in same}] * 2
     assert call(clone, "status", "CALC-1.1").stdout.startswith("run         CALC-1.1\n")
     for run in ("CALC-1", "CALC-2.1"):

@@ -10,7 +10,7 @@ import pytest
 
 from interlock.core.text import few
 from interlock.gates.sealed import Store
-from interlock.graph.task.explain import explain_run, explanation_text, tree_after
+from interlock.graph.task.explain import explain_run, explanation_text, run_summary, tree_after
 from interlock.graph.task.progress import progress_since
 from interlock.graph.task.record import Recorder
 from interlock.graph.task.restoring import restoring
@@ -59,6 +59,7 @@ def test_approved_leaves_nothing_behind_that_no_gate_took_from_the_work(shop: Pr
     assert said["put_back"] == {"1": names}
     line = f"put back as in the base, attempt 1: {few(names)} (interlock restore {view.run_id} --show)"
     assert line in explanation_text(said)
+    assert run_summary(view, shop.root)["put_back"] == names
     after = tree_after(view, shop.root)
     assert (after["not_judged"], after["changed_since"]) == (["notes.txt"], [])
     assert verify_journal(shop.root).problems == ()
@@ -180,6 +181,7 @@ def test_the_agent_is_told_and_a_work_of_nothing_else_is_sent_back_at_once(shop:
     first, second = (ask.prompt for ask in shop.asks("builder"))
     assert "## What was put back" not in first
     assert "- tests/check.sh" in second.partition("## What was put back")[2].partition("##")[0]
+    assert run_summary(view, shop.root)["put_back"] == [], "nothing of the attempt that was approved"
 
 
 def test_a_run_of_an_earlier_version_says_so_and_a_new_one_goes_on(

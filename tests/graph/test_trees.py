@@ -162,6 +162,17 @@ def test_files_outside_the_scope_go_back_to_the_agent_unless_they_are_reported(t
     assert not (project.root / "notes.md").exists()
 
 
+def test_what_lands_without_a_change_that_was_put_back_says_so_and_shows_it(tmp_path: Path) -> None:
+    more = "pathlib.Path('tests/check.sh').open('a').write('# one test more\\n')\n"
+    config = CONFIG.replace("[run]\n", '[run]\noutside = "report"\n')
+    project = Checkout(tmp_path / "project", {"ONE-1": WRITE + more}, {"interlock.toml": config})
+    done = project.run("run", "--land", "tasks/ONE-1.toml")
+    assert done.returncode == 0, done.stderr
+    (line,) = (line for line in done.stdout.splitlines() if line.startswith("put back in ONE-1.1: tests/check.sh "))
+    shows = line.rpartition("interlock ")[2].rstrip(")").split()
+    assert "+# one test more" in project.run(*shows).stdout
+
+
 def test_uncommitted_changes_stop_it_or_are_taken_along(tmp_path: Path) -> None:
     project = Checkout(tmp_path / "project", {"ONE-1": WRITE})
     (project.root / "src/first.txt").write_text("good\ngood\n")

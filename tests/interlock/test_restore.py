@@ -54,6 +54,15 @@ def test_what_the_agent_did_is_shown_and_nothing_is_written(shop: Project) -> No
     ]
 
 
+def test_the_status_of_a_run_names_what_was_put_back(shop: Project) -> None:
+    names = ["tests/check.sh", "tests/more.sh", "tests/sitecustomize.py"]
+    assert json.loads(interlock(shop.root, "status", RUN, "--json"))["put_back"] == names
+    (line,) = (line for line in interlock(shop.root, "status", RUN).splitlines() if line.startswith("put back "))
+    assert ", ".join(names) in line
+    (shows,) = re.findall(r"interlock (restore [^)]*)", line)
+    assert "tests/check.sh (as the agent left it)" in interlock(shop.root, *shows.split())
+
+
 def test_either_version_comes_back_and_each_restore_can_be_undone(shop: Project) -> None:
     write(shop.root, {"tests/more.sh": "of a person\n"})
     printed = interlock(shop.root, "restore", RUN, "--as-left")

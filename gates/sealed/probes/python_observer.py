@@ -52,6 +52,7 @@ _SKIPS = ("Skipped", "SkipTest", "XFailed")
 _RETURNS = [opmap[name] for name in ("RETURN_VALUE", "RETURN_CONST") if name in opmap]
 # Bound now: tests replace such functions for themselves (time, files), and product might to deceive.
 _realpath, _getpid, _open, _write, _clock = os.path.realpath, os.getpid, open, os.write, time.perf_counter
+_read = os.read
 _getprofile, _setprofile, _modules, _getline = sys.getprofile, sys.setprofile, sys.modules, linecache.getline
 # The encoder of `json.dumps`, of which no part can be replaced.
 _encode = json.encoder.c_make_encoder(
@@ -77,6 +78,8 @@ def _connect(runner, worker=""):
             rest = token + "".join(_encode(event, 0)).encode() + b"\n"
             while rest:
                 rest = rest[_write(descriptor, rest) :]
+            if event.get("controller"):
+                _read(descriptor, 1)  # the gate knows it before the first worker connects
 
     return answer, emit
 
@@ -376,7 +379,7 @@ def _pytest_plugin(answer, emit):
                 session.config.option.continue_on_collection_errors = True
             self.is_controller = session.config.pluginmanager.hasplugin("dsession")
             self.base = str(session.config.rootpath)
-            self.emit({"e": "begin"})
+            self.emit({"e": "begin", "controller": self.is_controller})
 
         def broken(self, path, error):
             """Report a file that cannot be collected."""

@@ -243,3 +243,29 @@ def test_an_environment_of_another_checkout_is_found_before_anything_is_spent(tm
     files = {"calc.py": WRONG, "tests/test_calc.py": TESTS.replace("src.calc", "calc")}
     (fault,) = project(tmp_path / "p", files).check.faults
     assert (fault.code, str(other) in fault.message) == ("SEAL302", True), fault.message
+
+
+DISTRIBUTES = """
+def test_x(pytester):
+    pytester.makeconftest("")
+    pytester.makepyfile("def test_a(hello): assert hello == 'hello'\\ndef test_b(hello): assert hello == 'bye'")
+    pytester.runpytest("-n2", "-pplugin").assert_outcomes(passed=1, failed=1)
+"""
+
+
+@pytest.mark.long
+def test_the_tests_that_a_test_of_a_plugin_runs_in_workers_are_none_of_the_base(tmp_path: Path) -> None:
+    plugin = 'import pytest\n\n@pytest.fixture\ndef hello():\n    return "hello"\n'
+    files = {"conftest.py": 'pytest_plugins = ["pytester"]\n', "src/plugin.py": plugin, "test_x.py": DISTRIBUTES}
+    files["pytest.ini"] = "[pytest]\npythonpath = src\n"
+    check = project(tmp_path / "p", files, product=("src/**",)).check
+    assert [str(fault) for fault in check.faults] == []
+    assert [(case.id, case.outcome) for case in check.tests.run.cases] == [("test_x.py::test_x", "passed")]
+
+
+@pytest.mark.long
+def test_a_module_that_a_test_wrote_is_not_taken_for_another_environment(tmp_path: Path) -> None:
+    leaves = "import sys\n\ndef test_x(tmp_path, monkeypatch):\n    (tmp_path / 'calc.py').write_text('')\n"
+    leaves += "    monkeypatch.syspath_prepend(tmp_path)\n    import calc\n"
+    (fault,) = project(tmp_path / "p", {"src/calc.py": RIGHT, "calc.py": RIGHT, "tests/test_x.py": leaves}).check.faults
+    assert (fault.code, "venv" in fault.fix) == ("SEAL302", False), fault

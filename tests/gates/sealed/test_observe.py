@@ -32,8 +32,11 @@ def talk(hello, steps):
             channel.sendall(step["line"].encode() + b"\\n")
         elif not answer["ignored"]:
             channel.sendall(answer["token"].encode() + b" " + json.dumps(step).encode() + b"\\n")
+            if step.get("controller"):
+                channel.recv(1)
 talk(*json.loads(plan))
 """
+CONTROLLER = {"e": "begin", "controller": True}
 SESSION = {
     "e": "session",
     "status": 0,
@@ -157,13 +160,23 @@ def test_only_the_first_connection_of_a_process_and_of_those_below_it_counts(fol
 def test_workers_of_a_controller_report_for_themselves_and_what_they_start_does_not(folder: Path) -> None:
     nested = {"child": [{"worker": "gw0"}, [case("a")]]}
     workers = [{"child": [{"worker": f"gw{at}"}, [case(f"t{at}"), nested, SESSION]]} for at in range(2)]
-    run, answers = observed(folder, [{}, [*workers, SESSION]])
+    run, answers = observed(folder, [{}, [CONTROLLER, *workers, SESSION]])
     assert run is not None
     assert [answer["ignored"] for answer in answers] == [False, False, True, False, True]
     assert (outcomes(run), run.sessions, run.complete) == ({"t0": "passed", "t1": "passed"}, 1, True)
-    run, _ = observed(folder, [{}, [{"child": [{"worker": "gw0"}, [case("t0")]]}, SESSION]])
+    run, _ = observed(folder, [{}, [CONTROLLER, {"child": [{"worker": "gw0"}, [case("t0")]]}, SESSION]])
     assert run is not None
     assert not run.complete, "a worker was killed"
+
+
+@each_row("begin", [{"e": "begin"}, {"e": "begin", "controller": False}, {"line": json.dumps(CONTROLLER)}])
+def test_a_worker_below_a_session_that_distributes_nothing_is_of_a_runner_that_a_test_started(
+    begin: dict[str, Any], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    inner = {"child": [{"worker": "gw0"}, [case("b", "failed")]]}
+    run, answers = observed(tmp_path_factory.mktemp("s"), [{}, [begin, inner, case("a"), SESSION]])
+    assert run is not None
+    assert ([answer["ignored"] for answer in answers], outcomes(run)) == ([False, True], {"a": "passed"})
 
 
 def test_a_worker_without_a_controller_is_a_session_of_its_own(folder: Path) -> None:

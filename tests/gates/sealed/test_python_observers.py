@@ -378,6 +378,10 @@ def test_process():
 def test_inside(pytester):
     pytester.makepyfile("import unittest\\nclass T(unittest.TestCase):\\n    def test_a(self): assert 1 == 1\\n")
     pytester.runpytest_inprocess().assert_outcomes(passed=1)
+
+def test_distributed(pytester):
+    pytester.makepyfile("def test_good(): ...\\ndef test_bad(): assert 0")
+    pytester.runpytest_inprocess("-p", "xdist", "-n2").assert_outcomes(passed=1, failed=1)
 """
 
 
@@ -385,7 +389,8 @@ def test_inside(pytester):
 def test_a_runner_that_a_test_starts_is_one_of_its_own(tmp_path: Path, argv: tuple[str, ...]) -> None:
     files = {"conftest.py": "", "inner.py": "def test_inner(): ...\n", "test_nested.py": NESTED}
     observed = run(tmp_path / "p", files, argv)
-    assert observed.ran == {"test_process": "ended", "test_inside": "ended"}, observed.output
+    assert observed.ran == dict.fromkeys(("test_process", "test_inside", "test_distributed"), "ended"), observed.output
+    assert not [path for _, path in observed.run.loaded if path.endswith("/test_distributed.py")]
     assert observed.run.sessions == 1
 
 
