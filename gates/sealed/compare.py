@@ -21,7 +21,6 @@ from interlock.gates.checks.sealed import fault_of
 from interlock.gates.sealed.outcomes import BAD, GOOD, SKIPPED, TestCase, TestRun
 
 _MAX_NAMED: Final = 5
-_MAX_ALLOWED: Final = 10
 PARAMETERS: Final = re.compile(r"\[.*\]$", re.DOTALL)
 
 
@@ -58,7 +57,7 @@ class BaseTests:
     def allow_line(self) -> str:
         """The line of configuration that allows what fails on the base, of a long one the beginning; else empty."""
         names = [json.dumps(name, ensure_ascii=False) for name in self.failing()]
-        return f"allow_failing = [{few(names, _MAX_ALLOWED)}]" if names else ""
+        return f"allow_failing = [{few(names, 2 * _MAX_NAMED)}]" if names else ""
 
 
 @dataclass(frozen=True, slots=True)
