@@ -122,6 +122,10 @@ _ERRORS: Final = {
         "Files of the scope are judged by a gate (warning).",
         "List them in `may_change` of the task, or in `product` of a gate; otherwise leave them out of the scope.",
     ),
+    "SEAL417": (
+        "No file that the command of a gate names is product (warning).",
+        "List it in `tests` of the gate, or do nothing if it is no test.",
+    ),
     # -- held-out checks
     "HELD101": (
         "Held-out checks are some plain files that can be read.",

@@ -39,7 +39,7 @@ class AcpRunner:
         prices: Mapping[str, Price] | None = None,
         opened: Callable[[Session], object] = lambda _session: None,
     ) -> None:
-        self.agent = agent
+        self.agent, self.program = agent, agent.command.argv[0]
         self._prices, self._opened = prices, opened
 
     def __call__(self, ask: Ask, /) -> Answer:

@@ -35,7 +35,7 @@ class CommandRunner:
     """
 
     def __init__(self, command: Command, prices: Mapping[str, Price] | None = None) -> None:
-        self._command = command
+        self._command, self.program = command, command.argv[0]
         self._prices = prices
 
     def __call__(self, ask: Ask, /) -> Answer:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from interlock.gates.sealed.environment import kept_places
     from interlock.gates.sealed.errors import SealError
     from interlock.gates.sealed.gate import SealedRun, Work, chosen, judge, run_sealed_gate, summary
+    from interlock.gates.sealed.npm import NODE_TESTS, named_files, offered_files, with_scripts
     from interlock.gates.sealed.outcomes import GOOD
     from interlock.gates.sealed.product import Product, choose
     from interlock.gates.sealed.sandbox import PRIVATE, is_below, level, remove_left_folders
@@ -37,6 +38,7 @@ __all__ = [
     "EVIDENCE",
     "GOOD",
     "KEYS",
+    "NODE_TESTS",
     "OWN",
     "PRIVATE",
     "TREE_VARIABLE",
@@ -62,12 +64,15 @@ __all__ = [
     "kept_places",
     "level",
     "load_held_out",
+    "named_files",
+    "offered_files",
     "place_of",
     "remove_left_folders",
     "run_sealed_gate",
     "seals",
     "summary",
     "top_of",
+    "with_scripts",
     "write",
 ]
 

@@ -34,6 +34,7 @@ from interlock.gates.sealed.case import GateCase
 from interlock.gates.sealed.compare import PARAMETERS, BaseTests
 from interlock.gates.sealed.environment import files_in
 from interlock.gates.sealed.execution import Execution, Workspace, execute, workspace
+from interlock.gates.sealed.npm import NODE_TESTS
 from interlock.gates.sealed.outcomes import GOOD, TestRun
 from interlock.gates.sealed.product import Product, derive, inline_tests, keyed
 from interlock.gates.sealed.sandbox import Bind, Box, is_below
@@ -50,6 +51,7 @@ _MAX_WORDS: Final = 300
 _MAX_BINDS: Final = 200
 _MAX_FAULTS: Final = 20
 _LIMIT_SECONDS: Final = 120.0
+_NODE: Final = ("node", "jest", "vitest")
 _NO_TESTS: Final = 5
 """What pytest and unittest end with where there are no tests yet."""
 _CAUSE: Final = re.compile(r"Error\b|error:|No module named|not found|Cannot find")
@@ -184,7 +186,9 @@ def _product(case: GateCase, here: Workspace, tests: TestRun) -> Product:
         return keyed(seal.product, seal.tests, case.files, tests, here.root)
     if not tests.sessions:
         return _listed_product(case, here)
-    return derive(tests, here.root, case.files, case.environment.names, seal.tests)
+    # A helper of tests in a flat layout is loaded like the product, and no runner names it.
+    known = NODE_TESTS if tests.runner in _NODE else ()
+    return derive(tests, here.root, case.files, case.environment.names, (*seal.tests, *known))
 
 
 def _note(done: Execution) -> str:
@@ -244,7 +248,8 @@ def _without_product(case: GateCase, tests: TestRun, product: Product, tail: str
     # it.
     test = [name for name in folders if name.lower().startswith(("test", "spec"))]
     rest = [f"{name}/**" for name in folders if name not in test][:6] or ["src/**"]
-    lines = f"product = {json.dumps(rest)} and tests = {json.dumps([f'{name}/**' for name in test])}"
+    held = [*(f"{name}/**" for name in test), *(NODE_TESTS if "package.json" in case.files else ())]
+    lines = f"product = {json.dumps(rest)} and tests = {json.dumps(held)}"
     why = "nobody observes the command" if not tests.sessions else "its run loaded no file of the project but tests"
     message, first = f"What of the work is judged is not known: {why}.", ""
     if tests.exit_status:

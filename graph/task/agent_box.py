@@ -11,6 +11,7 @@ make sandboxes of their own.
 """
 
 import os
+import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
@@ -18,7 +19,7 @@ from typing import Final
 from interlock.agents.ask import Sandbox
 from interlock.core import state
 from interlock.core.database import ADDRESS
-from interlock.gates.sealed import PRIVATE, is_below
+from interlock.gates.sealed import PRIVATE, is_below, place_of
 from interlock.graph.task.clone import Clone, bubblewrap
 
 _RESOLVER: Final = "/etc/resolv.conf"
@@ -58,6 +59,17 @@ def sandbox_of(clone: Clone, reports: str, evidence: Iterable[str]) -> Sandbox:
         if not path.startswith(f"{reports}/"):
             words += ["--ro-bind", os.fspath(root / path), os.fspath(root / path)]
     return Sandbox((*words, "--bind", clients, clients), clients)
+
+
+def hiding(program: str, root: Path) -> str:
+    """Return the folder that hides a program from agents in a tree, since theirs is empty there; nothing for others."""
+    seen = (os.fspath(root), os.fspath(place_of(root)[0]), *_visible())
+    if found := shutil.which(os.fspath(root / program) if "/" in program else program):
+        for path in (found, os.path.realpath(found)):
+            for folder in PRIVATE:
+                if is_below(path, (folder,)) and not is_below(path, seen):
+                    return folder
+    return ""
 
 
 def _secrets() -> Iterator[Path]:

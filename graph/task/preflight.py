@@ -26,8 +26,10 @@ from interlock.gates.errors import CollectorError, TreeError
 from interlock.gates.patterns import compile_scope, expand
 from interlock.gates.registry import build_protocol, roster_problems
 from interlock.gates.response import input_exists
+from interlock.gates.sealed import PRIVATE
 from interlock.gates.tree import in_scope, paths_in_scope
 from interlock.graph.errors import BROWSER, PROGRAM, SCOPE, TABLES, VACANT, GraphError, TaskError
+from interlock.graph.task.agent_box import hiding
 from interlock.graph.task.machine import COMMAND_GATES, START_NODE
 from interlock.graph.task.orchestrator import MSG_STRICT, statement
 from interlock.graph.task.policy import Policy, make_policy
@@ -142,6 +144,7 @@ class Prepared:
         policy: What the run would be judged by; roles that nobody runs are in its roster.
         vacant: The roles that the task needs and nobody runs.
         brought: The roles that the caller brings runners for.
+        boxed: Whether programs of agents will run in a sandbox.
     """
 
     root: Path
@@ -151,6 +154,7 @@ class Prepared:
     policy: Policy
     vacant: tuple[str, ...]
     brought: frozenset[str]
+    boxed: bool = False
 
 
 Check: TypeAlias = Callable[[Prepared], Iterator[Finding]]
@@ -197,7 +201,7 @@ def _runners(prepared: Prepared) -> Iterator[Finding]:
         if name not in policy.protocol.roles or name in prepared.vacant or name in prepared.brought:
             continue
         try:
-            make_runner(
+            runner = make_runner(
                 name,
                 setting.settings,
                 root=prepared.root,
@@ -208,6 +212,12 @@ def _runners(prepared: Prepared) -> Iterator[Finding]:
             )
         except AgentConfigError as error:
             yield Finding(error.code, "error", error.key, f"{error.message}.", fix=error.fix, path=error.path)
+            continue
+        program = getattr(runner, "program", "")
+        if program and prepared.boxed and (folder := hiding(program, prepared.root)):
+            message = f"`{program}` is not there in the sandbox of agents, which has an empty {folder} of its own."
+            fix = f"Keep it in the project, in the home folder or elsewhere outside of {', '.join(PRIVATE)}."
+            yield Finding(AgentConfigError.code, "error", f"agents.{name}", message, fix=fix, path=setting.source)
 
 
 def _task(prepared: Prepared) -> Iterator[Finding]:

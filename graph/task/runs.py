@@ -122,7 +122,8 @@ def start_run(
     tickets = fetch_inputs(root, task) if tickets is None else tickets
     task = with_files(root, task)
     prepared = prepare(root, task, roles=roles)
-    faults = preflight(prepared)
+    sandbox = bool(tree) and prepared.config.trees.sandbox == "auto" and level() == "namespaces"
+    faults = preflight(replace(prepared, boxed=sandbox))
     for text in admitted(task, faults):
         warn(text)
     policy = prepared.policy
@@ -134,7 +135,6 @@ def start_run(
     policy = replace(policy, commit=head_of(root), tree=tree, note=note, files=files, outside=outside)
     policy = replace(policy, tickets=frozen_texts(tickets))
     if tree:
-        sandbox = prepared.config.trees.sandbox == "auto" and level() == "namespaces"
         # Nobody else works in the tree, and what others hold in the checkout is not in its way.
         policy = replace(policy, reserve=False, sandbox=sandbox)
     if not policy.tree:

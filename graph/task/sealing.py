@@ -2,6 +2,7 @@
 
 import json
 import os
+import posixpath
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -30,6 +31,7 @@ from interlock.gates.sealed import (
     check_base,
     freeze,
     judge,
+    named_files,
     place_of,
     run_sealed_gate,
     top_of,
@@ -224,6 +226,7 @@ def _warnings(case: GateCase, check: BaseCheck) -> Iterator[Finding]:
         message = f"{len(failing)} of the base's tests fail now, and have to pass in the end."
         allow = check.tests.allow_line
         fix = f"If the task is to fix these, do nothing. Otherwise allow those that it leaves alone: {allow}"
+        fix += "; `interlock check --json` lists all of them as `failing`." if allow.endswith(" more]") else ""
         yield Finding("SEAL405", "warning", "allow_failing", message, fix=fix)
     if tests.runner == "exit" and tests.exit_status:
         message = f"The command fails on the base, with status {tests.exit_status}, and has to succeed in the end."
@@ -233,11 +236,25 @@ def _warnings(case: GateCase, check: BaseCheck) -> Iterator[Finding]:
         message = f"`product` matches no file of the base: {', '.join(check.product.globs)}."
         fix = "Correct it, relative to the project's root, or nothing if the work is to make them."
         yield Finding("SEAL413", "warning", "product", message, fix=fix)
+    if named := _named_product(case, check):
+        message = (
+            f"`product` holds {few(named)}, which the command names: what the work makes of it would judge the work."
+        )
+        fix = "If it is a test, or starts them, list it in `tests` of the gate; otherwise do nothing."
+        yield Finding("SEAL417", "warning", "product", message, fix=fix)
     if check.level == "none":
         message = "This machine has no namespaces, so the sealed command is not isolated."
         if case.seal.heldout:
             message += " The tested code can read the held-out checks."
         yield Finding("SEAL406", "warning", "sealed", message, fix="Install bubblewrap, or allow user namespaces.")
+
+
+def _named_product(case: GateCase, check: BaseCheck) -> list[str]:
+    """Return the files of a product that a person wrote, and not the run showed, which the command runs by name."""
+    folder = case.seal.cwd
+    named = named_files(" ".join(case.gate.command), case.root / folder) if case.seal.product else ()
+    paths = (posixpath.normpath(posixpath.join(folder, name)) for name in named)
+    return [path for path in paths if path in check.product.modules and check.product.holds(path)]
 
 
 def decided_before(base: Base, earlier: Iterable[Earlier], task: Task, products: Iterable[Product]) -> Finding | None:

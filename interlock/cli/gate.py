@@ -264,6 +264,7 @@ def _judged(gate_id: str, check: BaseCheck) -> dict[str, Any]:
         "product": list(check.product.patterns),
         "frozen": sorted(check.product.frozen, key=lambda path: (path not in collected, path)),
         "tests": dict(Counter(each.outcome for each in tests.cases)),
+        "failing": list(check.tests.failing()),
     }
 
 

@@ -6,6 +6,7 @@ file.
 
 import json
 import os
+import tomllib
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,7 +17,8 @@ from typing import Final
 from interlock.core.finding import Finding
 from interlock.gates.config import FILE, PYPROJECT, load_config
 from interlock.gates.errors import ConfigError
-from interlock.gates.sealed import place_of
+from interlock.gates.patterns import compile_scope
+from interlock.gates.sealed import NODE_TESTS, named_files, offered_files, place_of, with_scripts
 from interlock.graph import PLACEHOLDER
 from interlock.install.errors import InstallError
 
@@ -36,6 +38,7 @@ class Template:
         folders: Where tests are; those that the project does not have are left out.
         tests: Patterns of tests that stand beside the code.
         more: Keys that hold for this kind alone.
+        named: Returns other such folders, which the project's own settings name.
         observed: Returns whether it is known test by test what the command does; else `product` and `tests` are needed.
     """
 
@@ -45,6 +48,7 @@ class Template:
     folders: tuple[str, ...] = ("tests", "test")
     tests: tuple[str, ...] = ()
     more: str = ""
+    named: Callable[[Path], Sequence[str]] = lambda _root: ()
     observed: Callable[[Path], bool] = lambda _root: True
 
 
@@ -103,7 +107,9 @@ ${page}# docs/configuration.md of Interlock lists the other keys: `inputs`, `may
 def render(template: Template, root: Path) -> dict[str, str]:
     """Return the files of a template by name, as they fit a project."""
     gates, page, project, model = ("GATE-TESTS",), "", _PAGE, "builder=command:claude"
-    code, tests = template.code(root), _folders(root, *template.folders)
+    code = template.code(root)
+    # Settings may name a package that has its tests in it.
+    tests = [each for each in _folders(root, *template.folders, *template.named(root)) if each not in code]
     if template.command:
         command = template.command
         # Whoever starts a gate may not have activated the environment, and `pytest` would be another one.
@@ -112,6 +118,9 @@ def render(template: Template, root: Path) -> dict[str, str]:
         keys = _DERIVED if template.observed(root) else _GIVEN
         # A project that has no tests yet gets the folder in which they will be.
         patterns = [*tests, *template.tests] or [f"{template.folders[0]}/**"]
+        if template.name == "npm":
+            held = compile_scope(patterns).matches
+            patterns += [name for name in named_files("npm test", root) if not held(name)]
         product = keys.substitute(product=_toml(code), tests=_toml(patterns))
         project = _PROJECT.substitute(command=_toml(command), product=product, more=template.more)
     else:
@@ -183,24 +192,35 @@ def _toml(value: str | Sequence[str]) -> str:
 
 
 def _folders(root: Path, *names: str) -> list[str]:
-    return [f"{name}/**" for name in names if (root / name).is_dir()]
+    return [f"{name}/**" for name in dict.fromkeys(names) if (root / name).is_dir()]
+
+
+_PYTHON_TESTS: Final = ("tests", "test", "testing")
 
 
 def _python(root: Path) -> list[str]:
     packages = sorted(path.parent.name for path in root.glob("*/__init__.py"))
-    return _folders(root, "src", *(name for name in packages if name not in ("src", "test", "tests"))) or ["*.py"]
+    return _folders(root, "src", *(name for name in packages if name not in ("src", *_PYTHON_TESTS))) or ["*.py"]
+
+
+def _testpaths(root: Path) -> list[str]:
+    """Return the folders below the root that pytest's `testpaths` in pyproject.toml names."""
+    with suppress(OSError, ValueError, LookupError, TypeError):
+        given = tomllib.loads((root / PYPROJECT).read_text("utf-8"))["tool"]["pytest"]["ini_options"]["testpaths"]
+        names = [os.path.normpath(name) for name in (given.split() if isinstance(given, str) else given)]
+        return [name for name in names if not name.startswith((".", "/"))]
+    return []
 
 
 def _node(root: Path) -> list[str]:
-    return _folders(root, "src", "lib", "app", "packages") or ["*.{js,mjs,cjs,ts}"]
+    folders = _folders(root, "src", "lib", "app", "packages")
+    return [*folders, *(name for name in offered_files(root) if "/" not in name)] if folders else ["*.{js,mjs,cjs,ts}"]
 
 
 def _is_observed(root: Path) -> bool:
-    """Return whether the script `test` of package.json names a runner that is observed."""
-    with suppress(OSError, ValueError, LookupError, TypeError):
-        script = str(json.loads((root / "package.json").read_bytes())["scripts"]["test"])
-        return any(runner in script for runner in ("node --test", "vitest", "jest"))
-    return False
+    """Return whether the script `test` of package.json, or one that it runs, names a runner that is observed."""
+    scripts = with_scripts("npm test", root)
+    return any(runner in scripts for runner in ("node --test", "vitest", "jest"))
 
 
 def _site(root: Path) -> list[str]:
@@ -228,10 +248,9 @@ _CARGO: Final = """\
 env = { CARGO_NET_OFFLINE = "true" }
 """
 
-_BESIDE: Final = ("**/*.{test,spec}.*", "**/__tests__/**")
 _ROWS: Final = (
-    Template("pytest", _python, ("pytest", "-q")),
-    Template("npm", _node, ("npm", "test"), ("test", "tests"), _BESIDE, observed=_is_observed),
+    Template("pytest", _python, ("pytest", "-q"), _PYTHON_TESTS, named=_testpaths),
+    Template("npm", _node, ("npm", "test"), ("test", "tests"), NODE_TESTS, observed=_is_observed),
     Template("page", _site, folders=()),
     Template("go", _go, ("go", "test", "./..."), (), ("**/*_test.go",)),
     Template("rust", _rust, ("cargo", "test"), ("tests",), more=_CARGO, observed=lambda _root: False),

@@ -13,7 +13,8 @@ import pytest
 
 from interlock import graph
 from interlock.agents.ask import RUN, run_mark
-from interlock.gates.sealed import Store
+from interlock.gates.sealed import PRIVATE, Store, is_below
+from interlock.graph.task.agent_box import hiding
 from tests.child import git
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -251,6 +252,27 @@ def test_a_run_that_is_killed_while_its_agent_works_goes_on_and_nothing_works_me
     assert project.run("resume", "ONE-1").returncode == 0
     assert project.run("land", "--queue").returncode == 0
     assert (project.trees, project.status(), project.run("verify").returncode) == ([], "", 0)
+
+
+@pytest.mark.linux("bubblewrap")
+def test_an_agent_that_its_sandbox_hides_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    program = tmp_path / "agent.sh"
+    program.write_text('#!/bin/sh\nexec python3 agent.py "$1"\n')
+    program.chmod(0o755)
+    config = CONFIG.replace('"python3", "agent.py"', f'"{program}"')
+    project = Checkout(tmp_path / "project", {"ONE-1": WRITE}, {"interlock.toml": config})
+    refused = project.run("run", "--apart", "tasks/ONE-1.toml")
+    folder = next(each for each in PRIVATE if is_below(str(program), (each,)))
+    assert (refused.returncode, "AGT901" in refused.stderr, "bwrap" in refused.stderr) == (2, True, False)
+    assert f"which has an empty {folder} of its own" in refused.stderr
+    assert (project.trees, "the tests of the base" in refused.stderr) == ([], False)
+    # Where it is seen it runs: in the checkout, in a folder of PATH, in the project.
+    assert project.run("run", "--here", "tasks/ONE-1.toml").returncode == 0
+    (project.root / "agent.py").chmod(0o755)
+    assert (hiding(str(program), project.root), hiding("./agent.py", project.root)) == (folder, "")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+        assert (hiding("agent.sh", project.root), hiding("no-such-program", project.root)) == ("", "")
 
 
 @pytest.mark.linux("bubblewrap")

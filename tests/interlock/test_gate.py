@@ -161,8 +161,32 @@ def test_a_check_prints_what_each_gate_judges(project: Path) -> None:
             "product": ["src/**"],
             "frozen": ["tests/check.sh"],
             "tests": {},
+            "failing": [],
         }
     ]
+
+
+NAMED: dict[str, tuple[str, str, str, bool]] = {
+    # the command, `product`, `tests`, and whether the check warns
+    "a test that the gate names": ('["sh", "check.sh"]', "*.{sh,js}", "none/**", True),
+    "a test that a script names": ('["sh", "-c", "npm test || true"]', "*.{sh,js}", "none/**", True),
+    "below the folder": ('["sh", "answer"]\ncwd = "src"', "src/**", "none/**", True),
+    "it is a test": ('["sh", "check.sh"]', "*.{sh,js}", "*.sh", False),
+    "it is what the package offers": ('["cat", "index.js"]', "*.{sh,js}", "none/**", False),
+}
+
+
+@pytest.mark.sample("a test that a script names", "it is a test")
+@pytest.mark.parametrize(("command", "product", "tests", "warns"), NAMED.values(), ids=NAMED.keys())
+def test_a_product_that_the_command_names_is_named(
+    project: Path, command: str, product: str, tests: str, *, warns: bool
+) -> None:
+    config = CONFIG.replace('["sh", "tests/check.sh"]', command).replace("tests/**", tests)
+    package = '{"scripts": {"test": "npm run unit", "unit": "sh check.sh"}}'
+    files = {"check.sh": "true\n", "index.js": "", "package.json": package}
+    write(project, {"interlock.toml": config.replace('["src/**"]', json.dumps([product])), **files})
+    found = json.loads(warm.interlock(project, "check", "task.toml", "--json").stdout)["findings"]
+    assert [row["level"] for row in found if row["code"] == "SEAL417"] == ["warning"] * warns
 
 
 def test_a_part_of_the_scope_that_no_gate_judges_is_named(project: Path) -> None:

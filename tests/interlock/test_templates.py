@@ -11,6 +11,7 @@ import pytest
 
 from interlock.gates import build_protocol
 from interlock.gates.config import load_config
+from interlock.gates.patterns import compile_scope
 from interlock.gates.sealed import seals
 from interlock.graph import PLACEHOLDER, load_task
 from interlock.install.templates import TEMPLATES, render
@@ -105,6 +106,9 @@ def test_what_interlock_writes_is_kept_out_of_git_once(tmp_path: Path) -> None:
         ("pytest", {}, ""),
         ("npm", {"package.json": '{"scripts": {"test": "mocha"}}'}, "product tests"),
         ("npm", {"package.json": '{"scripts": {"test": "node --test"}}'}, ""),
+        ("npm", {"package.json": '{"scripts": {"test": "pnpm run a && tsd", "a": "c8 node --test"}}'}, ""),
+        ("npm", {"package.json": '{"scripts": {"test": "npm run a", "a": "npm run test"}}'}, "product tests"),
+        ("npm", {"package.json": "[]"}, "product tests"),
         ("rust", {"crates/a/src/lib.rs": ""}, "product tests"),
     ],
 )
@@ -118,6 +122,71 @@ def test_product_and_tests_are_written_and_count_where_nobody_observes_the_comma
     assert counted == keys.split()
     # Where they are derived, the file shows them as comments, to be edited.
     assert all(re.search(rf"(?m)^(# )?{key} = \[", text) for key in ("product", "tests"))
+
+
+def npm(package: dict[str, object], *names: str) -> dict[str, str]:
+    return {"package.json": json.dumps(package), **dict.fromkeys(names, "")}
+
+
+FOUND: dict[str, tuple[str, dict[str, str], list[str], list[str], list[str]]] = {
+    # the template and the files of a project; what is product, what is held besides, what is neither
+    "tests in the root": (
+        "npm",
+        npm(
+            {"scripts": {"test": "ava && tsd"}}, "index.js", "test.js", "test-d.js", "index.test-d.ts", "ava.config.js"
+        ),
+        ["index.js", "new.js"],
+        ["test.js", "test-d.js", "index.test-d.ts", "ava.config.js"],
+        ["package.json"],
+    ),
+    "a test of another name": (
+        "npm",
+        npm({"scripts": {"test": "npm run -s unit", "unit": "standard index.js; node check"}}, "index.js", "check.js"),
+        ["index.js"],
+        ["check.js"],
+        [],
+    ),
+    "scripts that run each other": (
+        "npm",
+        npm({"scripts": {"test": "yarn a", "a": "node lib/a.js && npm test"}}, "lib/a.js", "lib/b.js"),
+        ["lib/b.js"],
+        ["lib/a.js"],
+        [],
+    ),
+    "tests in packages": ("npm", npm({}, "packages/a/test/x.js"), ["packages/a/x.js"], ["packages/a/test/x.js"], []),
+    "root files that the package offers": (
+        "npm",
+        npm({"main": "./plugin", "exports": {".": {"import": "./a.mjs"}}}, "lib/x.js", "plugin.js", "a.mjs", "b.js"),
+        ["lib/x.js", "plugin.js", "a.mjs"],
+        [],
+        ["b.js"],
+    ),
+    "another folder of tests": ("pytest", {"testing/test_a.py": "", "a.py": ""}, ["a.py"], ["testing/a.py"], []),
+    "folders that pytest names": (
+        "pytest",
+        {
+            "pyproject.toml": '[tool.pytest.ini_options]\ntestpaths = ["checks", "src", "../x", "no"]\n',
+            "checks/test_a.py": "",
+            "src/a.py": "",
+        },
+        ["src/a.py"],
+        ["checks/a.py"],
+        ["no/a.py"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("kind", "files", "product", "held", "neither"), FOUND.values(), ids=FOUND.keys())
+def test_what_is_a_test_is_no_product(
+    tmp_path: Path, kind: str, files: dict[str, str], product: list[str], held: list[str], neither: list[str]
+) -> None:
+    root = write(tmp_path / "p", files)
+    text = render(TEMPLATES[kind], root)["interlock.toml"].replace("# product =", "product =")
+    gate = tomllib.loads(text.replace("# tests =", "tests ="))["gates"]["GATE-TESTS"]
+    is_product, is_test = (compile_scope(gate[key]).matches for key in ("product", "tests"))
+    found = {path: (is_product(path) and not is_test(path), is_test(path)) for path in (*product, *held, *neither)}
+    assert [path for path, (changed, _) in found.items() if changed] == product
+    assert [path for path, (_, kept) in found.items() if kept] == held
 
 
 def test_a_dry_run_shows_the_files_and_writes_none(tmp_path: Path) -> None:

@@ -108,6 +108,8 @@ def test_a_test_may_fail_that_is_allowed_by_its_id_its_function_or_its_file() ->
         assert (len(found.faults), len(found.allowed)) == (faults, 2 - faults)
     assert BaseTests(base).allow_line == f'allow_failing = ["{FILE}::p[1]", "{FILE}::p[2]"]'
     assert BaseTests(FIXED).allow_line == ""
+    many = run(*(case(str(number), "failed") for number in range(193)), status=1)
+    assert BaseTests(many).allow_line.endswith(f'"{FILE}::9" and 183 more]')
 
 
 def test_a_file_that_the_base_cannot_collect_must_run_a_test_that_passes_to_its_end() -> None:

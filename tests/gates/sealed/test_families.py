@@ -35,6 +35,7 @@ NODE = """
 const { test } = require('node:test')
 test('doubles', () => require('node:assert').strictEqual(require('../index.js').double(5), 10))
 """
+EQUAL = "require('./test-equal.js')"
 COVERED = (".venv/bin/coverage", "run", "-m", "pytest")
 EXIT = "import os; os._exit(0)\n"
 ONE = "from src.calc import half\n\n\ndef test_half():\n    assert half(2) == 1\n"
@@ -90,6 +91,17 @@ SHAPES = {
         {"index.js": "exports.double = require('./times.js')(2)\n", "times.js": "module.exports = n => x => x * n\n"},
         {"preload.js": "process.exit(0)\n", ".noderc.js": "process.exit(0)\n"},
         command=("node", "--test"),
+    ),
+    "a helper beside a test of Node, in the root": Shape(
+        {
+            "index.js": "exports.double = x => x + 2\n",
+            "test-equal.js": "module.exports = require('node:assert').strictEqual\n",
+            "index.test.js": NODE.replace("../", "./").replace("require('node:assert').strictEqual", EQUAL),
+            "package.json": "{}",
+        },
+        {"index.js": "exports.double = x => x * 2\n"},
+        {"test-equal.js": "module.exports = () => {}\n"},
+        command=("node", "--test", "index.test.js"),
     ),
     "workers": Shape(FILES, {CODE: RIGHT}, {CODE: EXIT}, ["incomplete"], (".venv/bin/pytest", "-n", "2")),
     "coverage": Shape(FILES, {CODE: RIGHT}, {CODE: EXIT}, ["incomplete"], COVERED),
