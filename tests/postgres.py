@@ -279,7 +279,7 @@ def pgbouncer(server: Server, address: str, *, pool_size: int = 20) -> Generator
         _wait_until(answers, process, log)
         yield behind
     finally:
-        process.send_signal(signal.SIGQUIT)
+        process.kill()  # another signal may be ignored, as what a shell starts in the background ignores SIGQUIT
         process.wait(STARTED_WITHIN)
         shutil.rmtree(folder, ignore_errors=True)
 

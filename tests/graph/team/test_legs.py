@@ -51,7 +51,8 @@ def test_a_run_keeps_its_priority_and_says_where_it_waits(database: Database) ->
     found = ask(database, "SELECT workflow_uuid AS leg, priority FROM dbos.workflow_status ORDER BY workflow_uuid")
     assert [(row["leg"], row["priority"]) for row in found] == [("T.1#1", 7), ("T.1#2", 7), ("U.1#1", 100)]
     drive(database, "U.1")
-    waiting = legs.waiting(database)
+    assert legs.waiting(database)["U.1"] == "is being begun by a worker"
+    waiting = legs.waiting(database, {"U.1"})
     assert waiting.keys() == {"T.1"}
     assert waiting["T.1"].startswith("waits in the queue browser for ")
 
@@ -73,7 +74,8 @@ def test_cancelled_legs_are_over(database: Database) -> None:
     with pytest.raises(GraphError, match="CANCELLED") as refused:
         legs.await_legs(database, "T.1")
     assert refused.value.fix.endswith("interlock resume T.1.")
-    assert legs.failed(database) == [("T.1", "CANCELLED: it was cancelled")]
+    ((run, why, _fix),) = legs.failed(database)
+    assert (run, why) == ("T.1", "CANCELLED: it was cancelled")
 
 
 def test_without_a_worker_nobody_waits(database: Database) -> None:
