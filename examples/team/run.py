@@ -68,9 +68,9 @@ class Team:
         self.run("me", "verify")
         hub = os.fspath(self.folder / "hub.git")
         log = run("git", "-C", hub, "log", "--first-parent", "--format=%s", "main").splitlines()
-        drove = [name for name in ("worker-1", "worker-2") if "landed" in (self.folder / f"{name}.log").read_text()]
+        drove = [name for name in ("worker-1", "worker-2") if ": APPROVED" in (self.folder / f"{name}.log").read_text()]
         self.say(f"main of the bare repository: {'; '.join(reversed(log))}")
-        self.say(f"landed by: {', '.join(drove)}")
+        self.say(f"driven by: {', '.join(drove)}")
         if stay:
             self.say("Ctrl-C ends it")
             with suppress(KeyboardInterrupt):
